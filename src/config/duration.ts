@@ -17,12 +17,16 @@ const READABLE = /^(\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
  */
 export function parseDuration(text: string): number | undefined {
   const trimmed = text.trim();
-  if (READABLE.test(trimmed)) return parseReadable(trimmed);
+  if (READABLE.test(trimmed)) return inRange(parseReadable(trimmed));
   if (!trimmed.startsWith('P')) return undefined;
   const iso = Duration.fromISO(trimmed);
   if (!iso.isValid || iso.months !== 0 || iso.years !== 0) return undefined;
-  const ms = iso.toMillis();
-  return ms >= 0 ? ms : undefined;
+  return inRange(iso.toMillis());
+}
+
+/** Beyond this a sum of milliseconds would not be exact. */
+function inRange(ms: number): number | undefined {
+  return ms >= 0 && ms <= Number.MAX_SAFE_INTEGER ? Math.round(ms) : undefined;
 }
 
 function parseReadable(text: string): number {
@@ -36,7 +40,8 @@ function parseReadable(text: string): number {
 /** The shortest readable form of a duration: `formatDuration(90_000)` is `1m30s`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;
-  let rest = ms;
+  // Rounded first: a remainder of 59.97 s must become the next minute, not 60 s.
+  let rest = Math.round(ms / 100) * 100;
   let text = '';
   for (const [unit, size] of [
     ['d', 86_400_000],

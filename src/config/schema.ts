@@ -4,7 +4,8 @@ import { Secret } from './secret.ts';
 
 /**
  * The one description of a config file. Types, defaults, the editor schema (`config/trueup.schema.json`) and the
- * reference page come from here. Durations become milliseconds, secrets become `Secret`.
+ * reference page come from here. Durations become milliseconds, secrets become `Secret`. Messages are predicates of the
+ * value, which `issues.ts` puts before them; what stands after `; ` is the hint.
  */
 
 const duration = (description: string) =>
@@ -13,7 +14,7 @@ const duration = (description: string) =>
     .transform((text, ctx) => {
       const ms = parseDuration(text);
       if (ms === undefined) {
-        ctx.addIssue({ code: 'custom', message: `"${text}" is no duration; write 15m, 1h30m or PT15M` });
+        ctx.addIssue({ code: 'custom', message: 'is no duration; write 250ms, 15m, 1h30m or PT15M' });
         return z.NEVER;
       }
       return ms;
@@ -25,11 +26,14 @@ const secret = (description: string) =>
     .string()
     .min(1, 'is empty; set the environment variable or file it comes from')
     .transform((text) => new Secret(text))
-    .meta({ description });
+    .meta({ description, writeOnly: true });
 
 const name = z
   .string()
-  .regex(/^[a-z][a-z0-9_-]{0,62}$/, 'names are lower-case letters, digits, - and _, starting with a letter');
+  .regex(
+    /^[a-z][a-z0-9_-]{0,62}$/,
+    'is no valid name; use lower-case letters, digits, - and _, starting with a letter',
+  );
 
 const jsonPointer = z
   .string()
@@ -52,7 +56,7 @@ const waitSchema = z.strictObject({
 });
 
 const retrySchema = z.strictObject({
-  attempts: z.int().min(1, 'counts the first try, so it is at least 1').default(3),
+  attempts: z.int().min(1, 'is too small; it counts the first try, so it is at least 1').default(3),
   elapsed: duration('no attempt starts later than this after the first').optional(),
   wait: waitSchema.prefault({}),
 });
@@ -121,7 +125,7 @@ const postgresSide = z.strictObject({
 
 const httpCall = {
   method: z.enum(['GET', 'POST']).default('GET'),
-  path: z.string().regex(/^\//, 'starts with /'),
+  path: z.string().regex(/^\//, 'does not start with /; write a path such as /orders'),
   query: z.record(z.string(), z.string()).default({}),
   body: z.json().optional(),
   items: jsonPointer.default('').meta({ description: 'where the list of records stands in the answer' }),
@@ -158,7 +162,7 @@ const httpSide = z.strictObject({
   readLag: duration('how far answers can be behind the truth').prefault('0s'),
 });
 
-export const sideSchema = z.discriminatedUnion('type', [postgresSide, httpSide]);
+export const sideSchema = z.discriminatedUnion('type', [postgresSide, httpSide]).meta({ id: 'side' });
 
 // ------------------------------------------------------------------------------------------------------ rules
 
@@ -184,7 +188,7 @@ const ruleObject = z.strictObject({
     .meta({ description: 'source value -> downstream value that means the same' }),
   tolerance: z
     .string()
-    .regex(/^\d+(\.\d+)?$/, 'is a decimal number such as "0.01"')
+    .regex(/^\d+(\.\d+)?$/, 'is no decimal number; write one in quotes, such as "0.01"')
     .optional()
     .meta({ description: 'decimal, integer: largest absolute difference that is forgiven' }),
   precision: z.enum(['second', 'millisecond', 'microsecond']).optional(),
@@ -200,7 +204,8 @@ export const ruleSchema = z
   .transform((rule): z.output<typeof ruleObject> => {
     if (typeof rule !== 'string') return rule;
     return ruleObject.parse(rule === 'ignore' ? { ignore: true } : { type: rule });
-  });
+  })
+  .meta({ id: 'rule' });
 
 // ----------------------------------------------------------------------------------------------------- repair
 
@@ -213,7 +218,8 @@ const matcher = z
   })
   .refine((m) => m.status !== undefined || m.pointer !== undefined || m.message !== undefined, {
     message: 'matches everything; give status, pointer or message',
-  });
+  })
+  .meta({ id: 'matcher' });
 
 const answersSchema = z.strictObject({
   success: z.array(matcher).optional().meta({ description: 'left out: every 2xx' }),
@@ -229,7 +235,7 @@ const answersSchema = z.strictObject({
 const httpAction = z.strictObject({
   type: z.literal('http'),
   method: z.enum(['POST', 'PUT', 'PATCH', 'DELETE']).default('POST'),
-  path: z.string().regex(/^\//, 'starts with /'),
+  path: z.string().regex(/^\//, 'does not start with /; write a path such as /orders'),
   query: z.record(z.string(), z.string()).default({}),
   headers: z.record(z.string(), z.string()).default({}),
   body: z.json().optional(),
@@ -249,40 +255,43 @@ const moduleAction = z.strictObject({
   input: z.json().optional(),
 });
 
-export const actionSchema = z.discriminatedUnion('type', [httpAction, sqlAction, moduleAction]);
+export const actionSchema = z
+  .discriminatedUnion('type', [httpAction, sqlAction, moduleAction])
+  .meta({ id: 'action' });
 
 const fieldCondition = z.strictObject({
   source: z.array(z.string()).optional(),
   downstream: z.array(z.string()).optional(),
 });
 
-const repairSchema = z.strictObject({
-  when: z
-    .record(z.string(), fieldCondition)
-    .optional()
-    .meta({ description: 'mismatched: this repair applies when each named field holds one of these values' }),
-  side: z
-    .enum(['downstream', 'source'])
-    .default('downstream')
-    .meta({ description: 'the side that is repaired' }),
-  target: name,
-  action: actionSchema,
-  operation: name.optional().meta({ description: 'part of the idempotency key; left out: the kind' }),
-  allowDelete: z.boolean().default(false),
-  idempotency: z
-    .strictObject({
-      from: z.string().optional().meta({ description: 'source field with the key of the original call' }),
-      template: z.string().default('{reconciliation}:{businessKey}:{operation}:{businessDate}'),
-    })
-    .prefault({}),
-  verify: z
-    .strictObject({
-      within: duration('how long a send has to become visible').prefault('30s'),
-      every: duration('pause between looks').prefault('1s'),
-    })
-    .prefault({}),
-  onNotTaken: z.enum(['escalate', 'resend']).default('escalate'),
-});
+const repairSchema = z
+  .strictObject({
+    when: z.record(z.string(), fieldCondition).optional().meta({
+      description: 'mismatched: this repair applies when each named field holds one of these values',
+    }),
+    side: z
+      .enum(['downstream', 'source'])
+      .default('downstream')
+      .meta({ description: 'the side that is repaired' }),
+    target: name,
+    action: actionSchema,
+    operation: name.optional().meta({ description: 'part of the idempotency key; left out: the kind' }),
+    allowDelete: z.boolean().default(false),
+    idempotency: z
+      .strictObject({
+        from: z.string().optional().meta({ description: 'source field with the key of the original call' }),
+        template: z.string().default('{reconciliation}:{businessKey}:{operation}:{businessDate}'),
+      })
+      .prefault({}),
+    verify: z
+      .strictObject({
+        within: duration('how long a send has to become visible').prefault('30s'),
+        every: duration('pause between looks').prefault('1s'),
+      })
+      .prefault({}),
+    onNotTaken: z.enum(['escalate', 'resend']).default('escalate'),
+  })
+  .meta({ id: 'repair' });
 
 const report = z.literal('report');
 const repairOrReport = z.union([report, repairSchema]);
@@ -322,12 +331,9 @@ const reconciliationSchema = z.strictObject({
   source: sideSchema,
   downstream: sideSchema,
   key: z.array(z.string().min(1)).min(1).meta({ description: 'names of the business key’s parts' }),
-  businessDate: z
-    .string()
-    .optional()
-    .meta({
-      description: 'source field whose date goes into the idempotency key; left out: the side’s time',
-    }),
+  businessDate: z.string().optional().meta({
+    description: 'source field whose date goes into the idempotency key; left out: the side’s time',
+  }),
   traceId: z.string().optional().meta({ description: 'source field that holds the record’s trace id' }),
   compare: z.record(z.string(), ruleSchema),
   plan: z.enum(['auto', 'merge', 'lookup']).default('auto'),
@@ -414,11 +420,15 @@ export const configSchema = z.strictObject({
       sentinel: z
         .strictObject({
           name: z.string(),
-          hosts: z.array(z.string().regex(/^[^:]+:\d+$/, 'is host:port')).min(1),
+          hosts: z
+            .array(z.string().regex(/^[^:]+:\d+$/, 'is not host:port; write one such as redis-1:26379'))
+            .min(1),
           password: secret('Sentinel password').optional(),
         })
         .optional(),
-      cluster: z.array(z.string().regex(/^[^:]+:\d+$/, 'is host:port')).optional(),
+      cluster: z
+        .array(z.string().regex(/^[^:]+:\d+$/, 'is not host:port; write one such as redis-1:26379'))
+        .optional(),
       tls: z
         .strictObject({ ca: z.string().optional(), rejectUnauthorized: z.boolean().default(true) })
         .optional(),
