@@ -56,12 +56,16 @@ export function addMillis(instant: Instant, ms: number): Instant {
   );
 }
 
-export function earliest(...instants: readonly Instant[]): Instant {
-  return instants.reduce((a, b) => (a <= b ? a : b));
+export function earliest(first: Instant, ...others: readonly Instant[]): Instant {
+  let found = first;
+  for (const other of others) if (other < found) found = other;
+  return found;
 }
 
-export function latest(...instants: readonly Instant[]): Instant {
-  return instants.reduce((a, b) => (a >= b ? a : b));
+export function latest(first: Instant, ...others: readonly Instant[]): Instant {
+  let found = first;
+  for (const other of others) if (other > found) found = other;
+  return found;
 }
 
 function withMicros(whole: DateTime, micros: string): Instant {

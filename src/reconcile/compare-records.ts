@@ -1,0 +1,109 @@
+import type { Rule } from '../config/schema.ts';
+import { digestRecords } from './digest.ts';
+import { isUsableKey } from './key.ts';
+import type { DiffKind, FieldDifference, Finding, Key, SideRecord, Verdict } from './record.ts';
+import { compareValues } from './value/compare.ts';
+
+export interface CompareContext {
+  /** Rule per compared field. Both sides map every field that is named here. */
+  readonly rules: Readonly<Record<string, Rule>>;
+  /** The store's key for digests. */
+  readonly digestKey: string;
+  /** False leaves out the digests of records that match: most records do, and a bulk read does not store them. */
+  readonly digestMatches?: boolean;
+}
+
+/** Names of the fields that decide, in a fixed order. Ignored ones are read and stored, but do not. */
+export function comparedFields(rules: Readonly<Record<string, Rule>>): readonly string[] {
+  return Object.keys(rules)
+    .filter((field) => rules[field]?.ignore !== true)
+    .sort();
+}
+
+/**
+ * What all records of one key say, on both sides. More than one record on a side is a `duplicate` with counts, never
+ * last-wins. A field that really differs decides; only without one does an unreadable cell make it `undecided`.
+ */
+export function compareKey(
+  key: Key,
+  source: readonly SideRecord[],
+  downstream: readonly SideRecord[],
+  context: CompareContext,
+): Verdict {
+  if (!isUsableKey(key)) {
+    const reason = unusableReason(source.length, downstream.length);
+    return { verdict: 'undecided', key, reason, finding: null };
+  }
+  if (source.length > 1 || downstream.length > 1) {
+    return differs('duplicate', key, source, downstream, [], context);
+  }
+  const [a] = source;
+  const [b] = downstream;
+  if (a === undefined && b === undefined) return { verdict: 'match', sourceDigest: null };
+  if (a === undefined) return differs('extra', key, source, downstream, [], context);
+  if (b === undefined) return differs('missing', key, source, downstream, [], context);
+  const { differences, undecided } = compareFields(a, b, context.rules);
+  if (differences.length > 0) return differs('mismatched', key, source, downstream, differences, context);
+  if (undecided.length > 0) return { verdict: 'undecided', key, reason: undecided.join('; '), finding: null };
+  const digest = context.digestMatches === false ? null : digestOf(source, context);
+  return { verdict: 'match', sourceDigest: digest };
+}
+
+function compareFields(source: SideRecord, downstream: SideRecord, rules: CompareContext['rules']) {
+  const differences: FieldDifference[] = [];
+  const undecided: string[] = [];
+  for (const [field, rule] of Object.entries(rules)) {
+    if (rule.ignore) continue;
+    const a = readValue(source, field);
+    const b = readValue(downstream, field);
+    const comparison = compareValues(a, b, rule);
+    if ('undecided' in comparison) undecided.push(`${field}: ${comparison.undecided}`);
+    else if (!comparison.equal) {
+      differences.push({ field, source: a, downstream: b, rule: comparison.rule });
+    }
+  }
+  return { differences, undecided };
+}
+
+/** A field that is compared but was not read must never pass for equal. */
+function readValue(record: SideRecord, field: string) {
+  const value = record.fields[field];
+  if (value === undefined) throw new TypeError(`the compared field ${field} was not read`);
+  return value;
+}
+
+function differs(
+  kind: DiffKind,
+  key: Key,
+  source: readonly SideRecord[],
+  downstream: readonly SideRecord[],
+  fields: readonly FieldDifference[],
+  context: CompareContext,
+): Verdict {
+  const finding: Finding = {
+    key,
+    kind,
+    fields,
+    source: source[0] ?? null,
+    downstream: downstream[0] ?? null,
+    sourceCount: source.length,
+    downstreamCount: downstream.length,
+    sourceDigest: digestOf(source, context),
+    downstreamDigest: digestOf(downstream, context),
+  };
+  return { verdict: 'differs', finding };
+}
+
+function digestOf(records: readonly SideRecord[], context: CompareContext): string | null {
+  return digestRecords(records, comparedFields(context.rules), context.digestKey);
+}
+
+/** Why records without a usable key say nothing, with their number on each side. */
+export function unusableReason(atSource: number, downstream: number): string {
+  const where = [
+    ...(atSource > 0 ? [`${atSource} at the source`] : []),
+    ...(downstream > 0 ? [`${downstream} downstream`] : []),
+  ];
+  const counted = where.length > 0 ? `: ${where.join(', ')}` : '';
+  return `records with a null, unreadable or empty key cannot be paired${counted}`;
+}

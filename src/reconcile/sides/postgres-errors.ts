@@ -1,0 +1,56 @@
+import { SideError } from '../side.ts';
+
+interface Kind {
+  readonly code: SideError['code'];
+  readonly transient: boolean;
+  /** What to do, added to the server's words. */
+  readonly hint?: string;
+}
+
+const UNREACHABLE: Kind = { code: 'TRU_SIDE_UNREACHABLE', transient: true };
+const REFUSED: Kind = { code: 'TRU_SIDE_REFUSED', transient: false };
+const MISCONFIGURED: Kind = { code: 'TRU_SIDE_MISCONFIGURED', transient: false };
+
+/** By SQLSTATE or Node error code; the longest prefix that fits decides. */
+const KINDS: Readonly<Record<string, Kind>> = {
+  '08': UNREACHABLE,
+  '40': UNREACHABLE,
+  '53': UNREACHABLE,
+  '57': UNREACHABLE,
+  '57014': {
+    ...UNREACHABLE,
+    hint: 'the statement ran longer than statementTimeout; shorten window.chunk or index the time column',
+  },
+  '55P03': UNREACHABLE,
+  '25P03': { ...UNREACHABLE, hint: 'the other side is too slow for one snapshot; shorten window.chunk' },
+  '58': UNREACHABLE,
+  '28': { ...REFUSED, hint: 'check user and password of the side’s url' },
+  '42501': { ...REFUSED, hint: 'grant this user SELECT' },
+  '22': MISCONFIGURED,
+  '3D000': MISCONFIGURED,
+  '3F000': MISCONFIGURED,
+  '42': MISCONFIGURED,
+  '42P01': { ...MISCONFIGURED, hint: 'names are taken as written: check schema and upper case' },
+  '42703': { ...MISCONFIGURED, hint: 'check key, time and fields of the side; names are taken as written' },
+};
+
+/** Puts an error of the driver or the server into the words of the contract. What is one already stays. */
+export function toSideError(error: unknown, where: string): SideError {
+  if (error instanceof SideError) return error;
+  const code = codeOf(error);
+  // Without a SQLSTATE it is the driver's word for a lost, refused or silent connection.
+  const kind = code === undefined ? UNREACHABLE : kindOf(code);
+  const words = error instanceof Error && error.message !== '' ? error.message : String(code ?? error);
+  const hint = kind.hint === undefined ? '' : ` (${kind.hint})`;
+  return new SideError(kind.code, where, `${words}${hint}`, { transient: kind.transient, cause: error });
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+function kindOf(code: string): Kind {
+  if (!/^[0-9A-Z]{5}$/.test(code)) return UNREACHABLE;
+  return KINDS[code] ?? KINDS[code.slice(0, 2)] ?? REFUSED;
+}

@@ -1,0 +1,69 @@
+import { DateTime, IANAZone } from 'luxon';
+import { type Instant, instantFromMillis, isInstant, parseInstant } from '../instant.ts';
+
+export type InstantReading =
+  | { readonly text: string }
+  /** Why no single moment is meant. */
+  | { readonly undecided: string };
+
+/** A whole moment in UTC. Days 29 to 31 take the slower way, which knows the lengths of the months. */
+const PLAIN_UTC =
+  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]))[T ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|\+00)$/;
+const LOCAL = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?$/;
+
+/**
+ * The moment a text names, to the microsecond. A text without an offset is a local time and needs `zone` (IANA).
+ * A local time that the zone had twice or never (daylight saving) is undecided: guessing it would invent or hide an
+ * hour. PostgreSQL's `infinity` and `-infinity` keep their own texts.
+ */
+export function canonicalInstant(text: string, zone?: string): InstantReading {
+  const trimmed = text.trim();
+  const plain = PLAIN_UTC.exec(trimmed);
+  if (plain) return { text: `${plain[1]}T${plain[2]}.${(plain[3] ?? '').padEnd(6, '0')}Z` };
+  const instant = parseInstant(trimmed);
+  if (instant !== undefined) return { text: instant };
+  if (trimmed === 'infinity' || trimmed === '-infinity') return { text: trimmed };
+  const local = LOCAL.exec(trimmed);
+  if (!local) return { undecided: 'no instant; expected ISO 8601, such as 2026-11-30T17:57:31Z' };
+  if (zone === undefined) return { undecided: 'a local time without offset; give its rule a zone' };
+  const [, date = '', time = '00:00:00', fraction = ''] = local;
+  return inZone(date, time.length === 5 ? `${time}:00` : time, fraction, zone);
+}
+
+function inZone(date: string, time: string, fraction: string, zone: string): InstantReading {
+  if (!IANAZone.isValidZone(zone)) return { undecided: `${zone} is no time zone` };
+  const local = `${date}T${time}`;
+  const read = DateTime.fromISO(local, { zone });
+  if (!read.isValid) return { undecided: 'no such date or time' };
+  if (read.toFormat("yyyy-MM-dd'T'HH:mm:ss") !== local) {
+    return { undecided: `a local time that ${zone} skipped (daylight saving)` };
+  }
+  if (read.getPossibleOffsets().length > 1) {
+    return { undecided: `a local time that ${zone} had twice (daylight saving)` };
+  }
+  const whole = instantFromMillis(read.toMillis());
+  return { text: `${whole.slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z` };
+}
+
+/** Microseconds since 1970, exact; `undefined` for the infinities. */
+export function microsOf(canonical: string): bigint | undefined {
+  if (!isInstant(canonical)) return undefined;
+  const seconds = DateTime.fromISO(`${canonical.slice(0, 19)}Z`, { zone: 'utc' }).toSeconds();
+  return BigInt(seconds) * 1_000_000n + BigInt(canonical.slice(20, 26));
+}
+
+const KEPT_DIGITS = { second: 0, millisecond: 3, microsecond: 6 } as const;
+export type Precision = keyof typeof KEPT_DIGITS;
+
+/** Cuts (never rounds) to a precision: rounding would move a record over the edge of its second. */
+export function cutTo(canonical: string, precision: Precision): string {
+  if (!isInstant(canonical)) return canonical;
+  const digits = canonical.slice(20, 20 + KEPT_DIGITS[precision]).padEnd(6, '0');
+  return `${canonical.slice(0, 19)}.${digits}Z`;
+}
+
+/** The wall time of a zone at an instant, as PostgreSQL reads it into a `timestamp`. */
+export function localTimeOf(instant: Instant, zone: string): string {
+  const local = DateTime.fromISO(`${instant.slice(0, 19)}Z`, { zone });
+  return `${local.toFormat('yyyy-MM-dd HH:mm:ss')}.${instant.slice(20, 26)}`;
+}
