@@ -146,7 +146,7 @@ export const TRANSITIONS: { readonly [S in StateName]: { readonly [E in EventTyp
 /** Which reasons an event may carry from a state: a person is reached only from where retries are really spent. */
 export const ESCALATES: { readonly [S in StateName]?: readonly EscalationReason[] } = {
   planned: ['flapping', 'conflict', 'unplannable'],
-  queued: ['unplannable', 'gave-up'],
+  queued: ['unplannable', 'unresolved'],
   sending: ['refused', 'exhausted', 'gave-up', 'conflict'],
   deferred: ['gave-up'],
   unknown: ['unresolved'],
