@@ -71,9 +71,12 @@ create table run (
   result         text check (result in ('complete', 'incomplete', 'failed', 'cancelled', 'discarded')),
   verdict        text check (verdict in ('match', 'differ', 'undecided')),
   reason         text,
-  window_from    timestamptz not null,
-  window_to      timestamptz not null check (window_to >= window_from),
+  -- null until a scheduled run has asked its source for the time (rule 5.8)
+  window_from    timestamptz,
+  window_to      timestamptz check (window_to >= window_from),
+  read_to        timestamptz,
   moves_coverage boolean not null,
+  tries          integer not null default 0,
   watermark      integer check (watermark > 0),
   counts         jsonb not null default '{}',
   timings        jsonb not null default '{}',
@@ -88,7 +91,8 @@ create table run (
   created_at     timestamptz not null default clock_timestamp(),
   ended_at       timestamptz,
   check ((phase = 'done') = (result is not null)),
-  check (verdict is distinct from 'match' or result = 'complete')
+  check ((window_from is null) = (window_to is null)),
+  check (verdict is distinct from 'match' or result is not distinct from 'complete')
 );
 create index run_due on run (due_at) where phase not in ('done', 'held');
 create index run_recent on run (reconciliation, id desc);
@@ -206,10 +210,14 @@ create table compensation (
   created_at        timestamptz not null default clock_timestamp(),
   updated_at        timestamptz not null default clock_timestamp(),
   ended_at          timestamptz,
-  unique (idempotency_key, revision),
   check ((state = 'escalated') = (escalation is not null)),
   check ((state in ('verified', 'healed', 'cancelled', 'superseded', 'escalated')) = (ended_at is not null))
 );
+-- Rules 6.1, 6.2: one effect per key and revision. A revision is kept over discards and replays of what did not take,
+-- so ended rows without an effect may share it with one that is open or took.
+create unique index compensation_key on compensation (idempotency_key, revision)
+  where state not in ('healed', 'cancelled', 'superseded', 'escalated');
+create index compensation_history on compensation (idempotency_key, revision);
 -- Rule 6.6: one in the pipe per (target, order scope, business key). Planned and held ones wait behind it.
 create unique index compensation_one_in_pipe on compensation (target, order_scope, business_key)
   where state in ('ready', 'queued', 'sending', 'retrying', 'deferred', 'unknown', 'applied')
@@ -275,8 +283,7 @@ create index diff_event_diff on diff_event (diff_id, id);
 create table gate (
   gate              text not null,
   purpose           text not null check (purpose in ('send', 'read')),
-  next_slot_ms      double precision not null,
-  spacing_ms        double precision not null,
+  slots             jsonb,
   system_identifier text,
   ceiling           integer check (ceiling > 0),
   override          integer check (override >= 0),

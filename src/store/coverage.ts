@@ -1,0 +1,60 @@
+import type { Instant } from '../reconcile/instant.ts';
+import type { Window } from '../reconcile/record.ts';
+import type { Db } from './database.ts';
+
+/** Up to here every record was read and has a stored verdict or is a stored suspect; null before the first run. */
+export async function readCoverage(db: Db, reconciliation: string): Promise<Instant | null> {
+  const row: { covered_to: Instant } | undefined = await db('coverage')
+    .where({ reconciliation })
+    .first('covered_to');
+  return row?.covered_to ?? null;
+}
+
+/**
+ * Rule 5.10: coverage becomes the later of itself and `window.to`, but only when it reached `window.from`, or when
+ * there was none. False when that would leave a hole; then nothing changed. Call in the transaction that stores the
+ * window's suspects.
+ */
+export async function moveCoverage(db: Db, reconciliation: string, window: Window): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `insert into coverage as c (reconciliation, covered_to) values (:reconciliation, :to)
+     on conflict (reconciliation) do update
+        set covered_to = greatest(c.covered_to, excluded.covered_to), updated_at = clock_timestamp()
+      where c.covered_to >= :from
+     returning covered_to`,
+    { reconciliation, from: window.from, to: window.to },
+  );
+  return rows.length === 1;
+}
+
+/**
+ * Up to here nothing is open: before the oldest suspect that waits, was confirmed by a run that is not done (a held
+ * one too) or stayed undecided, and before the oldest open or failed diff; never beyond coverage. An undecided record
+ * counts until a later complete run has read its time again. A record without a time counts from its run's window.
+ */
+export async function provenUntil(db: Db, reconciliation: string): Promise<Instant | null> {
+  const { rows } = await db.raw<{ rows: { proven: Instant | null }[] }>(
+    `with unfinished as (
+       select coalesce(s.record_time, r.window_from, s.first_seen) as at
+         from run r join suspect s on s.run_id = r.id and s.state in ('waiting', 'confirmed')
+        where r.reconciliation = :reconciliation and r.phase <> 'done'),
+     undecided as (
+       select coalesce(s.record_time, r.window_from, s.first_seen) as at
+         from suspect s join run r on r.id = s.run_id
+        where s.reconciliation = :reconciliation and s.state in ('waiting', 'undecided')
+          and not exists (
+            select from run later
+             where later.reconciliation = s.reconciliation and later.id > s.run_id and later.result = 'complete'
+               and later.window_from <= coalesce(s.record_time, r.window_from)
+               and (later.window_to > s.record_time or s.record_time is null and later.window_to >= r.window_to))),
+     unrepaired as (
+       select coalesce(d.record_time, r.window_from, d.first_seen) as at
+         from diff d left join run r on r.id = d.run_id
+        where d.reconciliation = :reconciliation and d.state in ('open', 'failed'))
+     select least(c.covered_to, (select min(at) from unfinished), (select min(at) from undecided),
+                  (select min(at) from unrepaired)) as proven
+       from coverage c where c.reconciliation = :reconciliation`,
+    { reconciliation },
+  );
+  return rows[0]?.proven ?? null;
+}

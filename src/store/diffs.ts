@@ -1,0 +1,187 @@
+import { type Finding, type Key, keyFromText, keyText } from '../reconcile/record.ts';
+import { forgetUnknown } from './compensations.ts';
+import type { Db } from './database.ts';
+import { jsonColumn } from './json-column.ts';
+
+export type DiffState = 'open' | 'verified' | 'healed' | 'resolved' | 'failed' | 'dismissed';
+
+export interface OpenDiff {
+  readonly id: string;
+  readonly reconciliation: string;
+  readonly key: Key;
+  readonly traceId: string;
+}
+
+/** How a finding met the diffs that are stored already. */
+export type SavedDiff =
+  | { readonly kind: 'opened' | 'seen-again'; readonly id: string; readonly traceId: string }
+  /** A person decided on exactly this difference, and the decision stands (rule 6.5). */
+  | { readonly kind: 'decided'; readonly id: string };
+
+/**
+ * Stores one confirmed finding: a new diff, or another sighting of the open one. Call inside the run's transaction.
+ */
+export async function saveDiff(
+  db: Db,
+  run: { id: string; reconciliation: string },
+  finding: Finding,
+  options: { traceId: string; relookMs: number },
+): Promise<SavedDiff> {
+  const businessKey = keyText(finding.key);
+  const decided = await standingDecision(db, run.reconciliation, businessKey, finding);
+  if (decided) return { kind: 'decided', id: decided };
+  const values = {
+    run_id: run.id,
+    kind: finding.kind,
+    fields: jsonColumn(finding.fields),
+    source_record: jsonColumn(finding.source),
+    downstream_record: jsonColumn(finding.downstream),
+    source_digest: finding.sourceDigest,
+    downstream_digest: finding.downstreamDigest,
+    next_look: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [options.relookMs]),
+  };
+  const [seen] = await db('diff')
+    .where({ reconciliation: run.reconciliation, business_key: businessKey })
+    .whereIn('state', ['open', 'failed'])
+    .update({ ...values, times_seen: db.raw('times_seen + 1'), last_seen: db.raw('clock_timestamp()') })
+    .returning(['id', 'trace_id']);
+  if (seen) {
+    await recordDiffEvent(db, {
+      diffId: seen.id,
+      event: 'seen-again',
+      detail: { run: run.id, kind: finding.kind },
+    });
+    return { kind: 'seen-again', id: seen.id, traceId: seen.trace_id };
+  }
+  const [opened] = await db('diff')
+    .insert({
+      ...values,
+      reconciliation: run.reconciliation,
+      business_key: businessKey,
+      record_time: finding.source?.time ?? finding.downstream?.time ?? null,
+      trace_id: options.traceId,
+    })
+    .returning('id');
+  await recordDiffEvent(db, {
+    diffId: opened.id,
+    event: 'opened',
+    detail: { run: run.id, kind: finding.kind },
+  });
+  return { kind: 'opened', id: opened.id, traceId: options.traceId };
+}
+
+async function standingDecision(
+  db: Db,
+  reconciliation: string,
+  businessKey: string,
+  finding: Finding,
+): Promise<string | null> {
+  const row = await db('diff')
+    .where({ reconciliation, business_key: businessKey })
+    .whereIn('state', ['resolved', 'dismissed'])
+    .whereRaw('source_digest is not distinct from ?', [finding.sourceDigest])
+    .whereRaw('downstream_digest is not distinct from ?', [finding.downstreamDigest])
+    .whereRaw('(dismissed_until is null or dismissed_until > clock_timestamp())')
+    .orderBy('id', 'desc')
+    .first('id');
+  return row?.id ?? null;
+}
+
+export interface DiffEvent {
+  readonly diffId: string;
+  readonly compensationId?: string;
+  readonly event: string;
+  readonly detail?: unknown;
+}
+
+export async function recordDiffEvent(db: Db, event: DiffEvent): Promise<void> {
+  await db('diff_event').insert({
+    diff_id: event.diffId,
+    compensation_id: event.compensationId ?? null,
+    event: event.event,
+    detail: jsonColumn(event.detail ?? {}),
+  });
+}
+
+/** Closes an open diff. False when it was closed already. */
+export async function closeDiff(
+  db: Db,
+  id: string,
+  end: {
+    state: 'verified' | 'healed' | 'resolved' | 'dismissed';
+    by: string;
+    reason: string;
+    dismissedForMs?: number;
+  },
+): Promise<boolean> {
+  const changed = await db('diff')
+    .where({ id })
+    .whereIn('state', ['open', 'failed'])
+    .update({
+      state: end.state,
+      closed_at: db.raw('clock_timestamp()'),
+      closed_by: end.by,
+      close_reason: end.reason,
+      dismissed_until:
+        end.dismissedForMs === undefined
+          ? null
+          : db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [end.dismissedForMs]),
+    });
+  if (changed !== 1) return false;
+  await forgetUnknown(db, id);
+  await recordDiffEvent(db, { diffId: id, event: end.state, detail: { by: end.by, reason: end.reason } });
+  return true;
+}
+
+/** A person says that no repair will come from here; the diff stays in sight until the sides agree. */
+export async function markDiffFailed(db: Db, id: string, by: string, reason: string): Promise<boolean> {
+  const changed = await db('diff')
+    .where({ id, state: 'open' })
+    .update({ state: 'failed', close_reason: reason });
+  if (changed === 1) await recordDiffEvent(db, { diffId: id, event: 'failed', detail: { by, reason } });
+  return changed === 1;
+}
+
+/** Open diffs that are due for another look, claimed by moving their next look. */
+export async function claimRelooks(
+  db: Db,
+  reconciliation: string,
+  limit: number,
+  relookMs: number,
+): Promise<OpenDiff[]> {
+  const { rows } = await db.raw<{ rows: { id: string; business_key: string; trace_id: string }[] }>(
+    `with due as (
+       select id from diff
+        where reconciliation = :reconciliation and state in ('open', 'failed') and next_look <= clock_timestamp()
+        order by next_look limit :limit for update skip locked)
+     update diff set next_look = clock_timestamp() + :relookMs * interval '1 millisecond'
+       from due where diff.id = due.id returning diff.id, diff.business_key, diff.trace_id`,
+    { reconciliation, limit, relookMs },
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    reconciliation,
+    key: keyFromText(row.business_key),
+    traceId: row.trace_id,
+  }));
+}
+
+/** The diffs among `ids` that are open (or marked failed). */
+export async function readOpenDiffs(db: Db, ids: readonly string[]): Promise<OpenDiff[]> {
+  const rows = await db('diff')
+    .whereIn('id', [...ids])
+    .whereIn('state', ['open', 'failed'])
+    .orderBy('id')
+    .select('id', 'reconciliation', 'business_key', 'trace_id');
+  return rows.map((row) => ({
+    id: row.id,
+    reconciliation: row.reconciliation,
+    key: keyFromText(row.business_key),
+    traceId: row.trace_id,
+  }));
+}
+
+/** A diff that was marked failed is open again when a person replays it. */
+export async function reopenDiff(db: Db, id: string): Promise<void> {
+  await db('diff').where({ id, state: 'failed' }).update({ state: 'open', close_reason: null });
+}

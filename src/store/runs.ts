@@ -1,0 +1,294 @@
+import type { Instant } from '../reconcile/instant.ts';
+import type { Window } from '../reconcile/record.ts';
+import type { Db } from './database.ts';
+import { jsonColumn } from './json-column.ts';
+
+export type RunPhase = 'reading' | 'rechecking' | 'concluding' | 'held' | 'done';
+export type RunResult = 'complete' | 'incomplete' | 'failed' | 'cancelled' | 'discarded';
+export type RunVerdict = 'match' | 'differ' | 'undecided';
+export type RunMode = 'check' | 'compensate';
+
+export interface RunCounts {
+  readonly source: number;
+  readonly downstream: number;
+  readonly matched: number;
+  readonly missing: number;
+  readonly extra: number;
+  readonly mismatched: number;
+  readonly duplicate: number;
+  readonly healed: number;
+  readonly undecided: number;
+}
+
+export const NO_COUNTS: RunCounts = {
+  source: 0,
+  downstream: 0,
+  matched: 0,
+  missing: 0,
+  extra: 0,
+  mismatched: 0,
+  duplicate: 0,
+  healed: 0,
+  undecided: 0,
+};
+
+export interface Run {
+  readonly id: string;
+  readonly reconciliation: string;
+  readonly revision: number | null;
+  readonly trigger: 'schedule' | 'adhoc';
+  readonly mode: RunMode;
+  readonly phase: RunPhase;
+  readonly window: Window | null;
+  /** Chunks before this moment are stored; a crashed run goes on from here. */
+  readonly readTo: Instant | null;
+  readonly movesCoverage: boolean;
+  readonly tries: number;
+  readonly counts: RunCounts;
+  readonly plan: { readonly name: string; readonly why: string } | null;
+  readonly guard: { readonly pattern: string; readonly released?: string } | null;
+  readonly leaseToken: string;
+}
+
+export interface NewRun {
+  readonly reconciliation: string;
+  readonly revision: number | null;
+  readonly trigger: 'schedule' | 'adhoc';
+  readonly mode: RunMode;
+  readonly window: Window | null;
+  readonly movesCoverage: boolean;
+}
+
+interface RunRow {
+  id: string;
+  reconciliation: string;
+  revision: number | null;
+  trigger: 'schedule' | 'adhoc';
+  mode: RunMode;
+  phase: RunPhase;
+  window_from: Instant | null;
+  window_to: Instant | null;
+  read_to: Instant | null;
+  moves_coverage: boolean;
+  tries: number;
+  counts: Partial<RunCounts>;
+  plan: Run['plan'];
+  guard: Run['guard'];
+  lease_token: string;
+}
+
+function fromRow(row: RunRow): Run {
+  return {
+    id: row.id,
+    reconciliation: row.reconciliation,
+    revision: row.revision,
+    trigger: row.trigger,
+    mode: row.mode,
+    phase: row.phase,
+    window: row.window_from && row.window_to ? { from: row.window_from, to: row.window_to } : null,
+    readTo: row.read_to,
+    movesCoverage: row.moves_coverage,
+    tries: row.tries,
+    counts: { ...NO_COUNTS, ...row.counts },
+    plan: row.plan,
+    guard: row.guard,
+    leaseToken: row.lease_token,
+  };
+}
+
+export async function createRun(db: Db, run: NewRun): Promise<string> {
+  const [row] = await db('run')
+    .insert({
+      reconciliation: run.reconciliation,
+      revision: run.revision,
+      trigger: run.trigger,
+      mode: run.mode,
+      window_from: run.window?.from ?? null,
+      window_to: run.window?.to ?? null,
+      moves_coverage: run.movesCoverage,
+    })
+    .returning('id');
+  return row.id;
+}
+
+/**
+ * Takes a run for one step, when it is due and nobody holds it. Every later write names the token, so a worker whose
+ * lease was taken over changes nothing. Runs of one reconciliation that queue behind each other (`overlapping:
+ * queue`) are refused until the older one is done.
+ */
+export async function claimRun(db: Db, id: string, owner: string, leaseMs: number): Promise<Run | null> {
+  const { rows } = await db.raw<{ rows: RunRow[] }>(
+    `update run set lease_owner = :owner, lease_token = lease_token + 1,
+            lease_until = clock_timestamp() + :leaseMs * interval '1 millisecond'
+      where id = :id and phase not in ('done', 'held') and due_at <= clock_timestamp()
+        and (lease_until is null or lease_until < clock_timestamp())
+      returning *`,
+    { id, owner, leaseMs },
+  );
+  const row = rows[0];
+  return row ? fromRow(row) : null;
+}
+
+/** False when another worker has taken the run over; the step must stop. */
+export async function renewRunLease(db: Db, run: Run, leaseMs: number): Promise<boolean> {
+  const changed = await db('run')
+    .where({ id: run.id, lease_token: run.leaseToken })
+    .whereNot('phase', 'done')
+    .update({ lease_until: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [leaseMs]) });
+  return changed === 1;
+}
+
+export class RunTakenOver extends Error {
+  override readonly name = 'RunTakenOver';
+}
+
+async function updateClaimed(db: Db, run: Run, values: Record<string, unknown>): Promise<void> {
+  const changed = await db('run')
+    .where({ id: run.id, lease_token: run.leaseToken })
+    .whereNot('phase', 'done')
+    .update(values);
+  if (changed !== 1) throw new RunTakenOver(`run ${run.id} was taken over by another worker or cancelled`);
+}
+
+export async function saveRunWindow(db: Db, run: Run, window: Window): Promise<void> {
+  await updateClaimed(db, run, { window_from: window.from, window_to: window.to });
+}
+
+/** Stored in the same transaction as the chunk's suspects and the coverage (rule 5.10). */
+export async function saveChunk(
+  db: Db,
+  run: Run,
+  chunk: { readTo: Instant; counts: RunCounts; plan: Run['plan'] },
+): Promise<void> {
+  await updateClaimed(db, run, {
+    read_to: chunk.readTo,
+    counts: jsonColumn(chunk.counts),
+    plan: jsonColumn(chunk.plan),
+    tries: 0,
+  });
+}
+
+/** Ends a step: the next one is due after `afterMs`, and anybody may take it. */
+export async function yieldRun(
+  db: Db,
+  run: Run,
+  next: { phase: RunPhase; afterMs: number; tries?: number; reason?: string | null },
+): Promise<void> {
+  await updateClaimed(db, run, {
+    phase: next.phase,
+    tries: next.tries ?? 0,
+    reason: next.reason ?? null,
+    due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [next.afterMs]),
+    lease_until: null,
+    lease_owner: null,
+    ring_until: null,
+  });
+}
+
+export async function holdRun(
+  db: Db,
+  run: Run,
+  guard: { pattern: string; facts: unknown },
+  counts: RunCounts,
+): Promise<void> {
+  await updateClaimed(db, run, {
+    phase: 'held',
+    guard: jsonColumn(guard),
+    counts: jsonColumn(counts),
+    verdict: 'differ',
+    reason: guard.pattern,
+    lease_until: null,
+    lease_owner: null,
+  });
+}
+
+export async function finishRun(
+  db: Db,
+  run: Run,
+  end: { result: RunResult; verdict: RunVerdict; reason: string | null; counts: RunCounts },
+): Promise<void> {
+  await updateClaimed(db, run, {
+    phase: 'done',
+    result: end.result,
+    verdict: end.verdict,
+    reason: end.reason,
+    counts: jsonColumn(end.counts),
+    timings: db.raw(
+      `jsonb_build_object('wallMs', round(extract(epoch from clock_timestamp() - created_at) * 1000))`,
+    ),
+    ended_at: db.raw('clock_timestamp()'),
+    lease_until: null,
+    lease_owner: null,
+    ring_until: null,
+  });
+}
+
+/** A person lets a held run go on: its stored findings are planned. */
+export async function releaseRun(db: Db, id: string, reason: string): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update run set phase = 'concluding', due_at = clock_timestamp(), ring_until = null,
+            guard = coalesce(guard, '{}'::jsonb) || jsonb_build_object('released', :reason::text)
+      where id = :id and phase = 'held' returning id`,
+    { id, reason },
+  );
+  return rows.length === 1;
+}
+
+/**
+ * A person ends a run that is held or not finished. A held run's diffs are stored and stay, unplanned; what an
+ * unfinished run had not yet decided stays open as undecided, since the coverage is past it.
+ */
+export async function endRun(
+  db: Db,
+  id: string,
+  result: 'cancelled' | 'discarded',
+  reason: string,
+): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
+    `update run set phase = 'done', result = :result, reason = :reason, verdict = coalesce(run.verdict, 'undecided'),
+            ended_at = clock_timestamp(), lease_token = run.lease_token + 1, lease_until = null
+       from (select id, phase = 'held' as held from run where id = :id for update) before
+      where run.id = before.id and run.phase <> 'done' returning before.held`,
+    { id, result, reason },
+  );
+  const [ended] = rows;
+  if (ended === undefined) return false;
+  if (!ended.held) {
+    await db('suspect')
+      .where({ run_id: id })
+      .whereIn('state', ['waiting', 'confirmed'])
+      .update({ state: 'undecided', reason: `the run was ${result}: ${reason}` });
+  }
+  return true;
+}
+
+/**
+ * Runs that are due and have no live job: each gets a new ring number and a time until which that ring counts as
+ * alive. The caller puts them on the queue after the commit; when it dies in between, the ring expires (rule 6.19).
+ */
+export async function ringDueRuns(
+  db: Db,
+  limit: number,
+  ringMs: number,
+): Promise<{ id: string; ring: number }[]> {
+  const { rows } = await db.raw<{ rows: { id: string; ring: number }[] }>(
+    `with due as (
+       select id from run
+        where phase not in ('done', 'held') and due_at <= clock_timestamp()
+          and (lease_until is null or lease_until < clock_timestamp())
+          and (ring_until is null or ring_until < clock_timestamp())
+        order by due_at limit :limit for update skip locked)
+     update run set ring = ring + 1, ring_until = clock_timestamp() + :ringMs * interval '1 millisecond'
+       from due where run.id = due.id returning run.id, run.ring`,
+    { limit, ringMs },
+  );
+  return rows;
+}
+
+export async function hasUnfinishedScheduledRun(db: Db, reconciliation: string): Promise<boolean> {
+  const row = await db('run')
+    .where({ reconciliation, trigger: 'schedule' })
+    .whereNotIn('phase', ['done', 'held'])
+    .first('id');
+  return row !== undefined;
+}
