@@ -1,0 +1,25 @@
+import { alertConditions } from '../store/alert-conditions.ts';
+import { applyAlerts, openAlerts } from '../store/alerts.ts';
+import { type Db, storeClock } from '../store/database.ts';
+import { nextAlerts, type Transitions } from './policy.ts';
+import { type Routing, routeAlerts } from './route.ts';
+
+/**
+ * Makes the alerts say what the store says now, and writes what must be told into the outbox. Runs in the caller's
+ * transaction, so that a state change and its message are one commit; cheap enough to be called by a timer as well,
+ * which finds what no state change announces (a target that stays down). `repeatMs` and the routing come from the
+ * config's `alerts`. Two callers at once tell everything once.
+ */
+export async function refreshAlerts(
+  db: Db,
+  alerts: Routing & { readonly repeat: number },
+): Promise<Transitions> {
+  const conditions = await alertConditions(db);
+  const now = await storeClock(db);
+  const transitions = nextAlerts(conditions, await openAlerts(db), { now, repeatMs: alerts.repeat });
+  const failing = new Set(
+    conditions.flatMap(({ kind, reconciliation }) => (kind === 'channel-failing' ? [reconciliation] : [])),
+  );
+  await applyAlerts(db, routeAlerts(transitions, { routing: alerts, failing, now }));
+  return transitions;
+}

@@ -1,0 +1,87 @@
+import type { GateTiming } from '../compensate/gate/watermark.ts';
+import type { Target } from '../config/schema.ts';
+import {
+  type Dispatched,
+  dispatchDue,
+  promotePlanned,
+  targetLoads,
+  targetsWithDueWork,
+} from '../store/compensations.ts';
+import { type Db, inTransaction } from '../store/database.ts';
+import { gateStatus } from '../store/gates.ts';
+import { ringDueRuns } from '../store/runs.ts';
+import { liveWorkers } from '../store/workers.ts';
+import type { QueueBackend } from './backend.ts';
+import { RING_MS } from './run-compensation.ts';
+
+/** Rows move to the queue only this far ahead of their slots, so that hold, cancel and a new N act at once. */
+const AHEAD_MS = 2_000;
+const PROMOTE_BATCH = 1000;
+const WORKER_SEEN_MS = 15_000;
+
+export interface DispatchDeps {
+  readonly db: Db;
+  readonly queue: QueueBackend;
+  readonly timing: GateTiming;
+  readonly targets: Readonly<Record<string, Target>>;
+  readonly checkpoint: (name: string) => Promise<void>;
+}
+
+/** Moves due compensations from the ledger to the queue. Any number of workers may do so at once. */
+export async function dispatchCompensations(deps: DispatchDeps): Promise<number> {
+  await promotePlanned(deps.db, PROMOTE_BATCH);
+  const due = await targetsWithDueWork(deps.db);
+  if (due.length === 0) return 0;
+  const loads = await targetLoads(deps.db);
+  const workers = Math.max(1, (await liveWorkers(deps.db, WORKER_SEEN_MS)).length);
+  let count = 0;
+  for (const name of due) {
+    const target = deps.targets[name];
+    if (!target) continue;
+    const load = loads.get(name) ?? { queued: 0, sending: 0 };
+    const places = await placesFor(deps, name, target, load, workers);
+    const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, RING_MS));
+    await deps.checkpoint('after-commit-before-ring');
+    await ring(deps.queue, rung);
+    count += rung.length;
+  }
+  return count;
+}
+
+/** How many more rows of a target may be in the queue: what its slots can take soon, within what may be in flight. */
+async function placesFor(
+  deps: DispatchDeps,
+  name: string,
+  target: Target,
+  load: { queued: number; sending: number },
+  workers: number,
+): Promise<number> {
+  const status = await gateStatus(deps.db, target.upstream ?? name, target);
+  if (status.held !== null || status.limit === 0) return 0;
+  const inFlight = target.concurrency * workers - load.sending - load.queued;
+  if (status.limit === null) return inFlight;
+  const ahead = Math.ceil((status.limit * AHEAD_MS) / deps.timing.windowMs) + 1 - load.queued;
+  return Math.min(inFlight, ahead);
+}
+
+/** A crash between the commit and this leaves rows whose ring expires; the sweep returns them to the ledger. */
+async function ring(queue: QueueBackend, rung: readonly Dispatched[]): Promise<void> {
+  const jobs = (retry: boolean) =>
+    rung
+      .filter((row) => row.retry === retry)
+      .map((row) => ({ id: `c${row.id}-${row.ring}`, data: { id: row.id, ring: row.ring } }));
+  await queue.add('sends', jobs(false));
+  await queue.add('retries', jobs(true));
+}
+
+const RUN_BATCH = 50;
+
+/** Puts due runs on the queue. */
+export async function dispatchRuns(db: Db, queue: QueueBackend): Promise<number> {
+  const rung = await inTransaction(db, (trx) => ringDueRuns(trx, RUN_BATCH, RING_MS));
+  await queue.add(
+    'runs',
+    rung.map((run) => ({ id: `r${run.id}-${run.ring}`, data: { id: run.id } })),
+  );
+  return rung.length;
+}

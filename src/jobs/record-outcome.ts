@@ -1,0 +1,100 @@
+import type { Outcome } from '../compensate/action.ts';
+import { decide } from '../compensate/retry/decide.ts';
+import type { CompensationEvent } from '../compensate/state.ts';
+import { endAttempt, targetFailuresInARow } from '../store/attempts.ts';
+import { type Compensation, changeState } from '../store/compensations.ts';
+import { inTransaction } from '../store/database.ts';
+import { recordDiffEvent } from '../store/diffs.ts';
+import { type Granted, noteOutcome } from '../store/gates.ts';
+import type { RepairRoute, SendDeps } from './run-compensation.ts';
+
+export interface SendResult {
+  readonly compensation: Compensation;
+  readonly route: RepairRoute;
+  readonly granted: Granted;
+  readonly outcome: Outcome;
+  /** Monotonic time at which the send started. */
+  readonly startedMs: number;
+}
+
+/**
+ * Stores what an attempt came to: the attempt with its evidence, the gate's rate state and the compensation's next
+ * state, in one transaction, fenced by the attempt number. Returns what became of the compensation.
+ */
+export async function recordOutcome(deps: SendDeps, result: SendResult): Promise<string> {
+  const { compensation, route, granted, outcome } = result;
+  return inTransaction(deps.db, async (trx) => {
+    // The gate's row first, as in every transaction that touches both, so that no two wait for each other.
+    const gate = await noteOutcome(trx, {
+      gate: route.gate,
+      target: route.target,
+      outcome,
+      timing: deps.timing,
+    });
+    const failures =
+      outcome.class === 'target-down' ? (await targetFailuresInARow(trx, compensation.id)) + 1 : 0;
+    const counted = outcome.class !== 'target-down';
+    const attempts = compensation.attempts + (counted ? 1 : 0);
+    const decision = decide({
+      outcome,
+      attempts,
+      quickTargetFailures: failures,
+      elapsedMs: compensation.firstSentMsAgo ?? 0,
+      targetDownMs: compensation.targetDownMs ?? 0,
+      policy: route.target.retry,
+      target: {
+        giveUpAfterMs: route.target.giveUpAfter,
+        maxSlowMs: route.target.maxSlow,
+        dedupes: route.target.idempotency.dedupes,
+      },
+      random: deps.random,
+    });
+    await deps.checkpoint('before-record');
+    await endAttempt(trx, {
+      compensationId: compensation.id,
+      number: granted.attempt,
+      outcome,
+      counted,
+      system: { ...gate, decision: decision.event, worker: deps.workerId },
+      startedMsAgo: performance.now() - result.startedMs,
+    });
+    const event: CompensationEvent =
+      decision.event === 'escalate'
+        ? { type: 'escalate', reason: decision.reason }
+        : { type: decision.event };
+    const changed = await changeState(trx, {
+      from: { id: compensation.id, state: 'sending', attemptNumber: granted.attempt },
+      event,
+      dueInMs: dueIn(decision, route),
+      ...(decision.event === 'escalate' ? { detail: decision.detail } : {}),
+      values: {
+        attempts,
+        last_unknown: decision.event === 'ambiguous',
+        target_down_since:
+          outcome.class === 'target-down' ? trx.raw('coalesce(target_down_since, clock_timestamp())') : null,
+      },
+    });
+    // The lease had run out meanwhile: the row is unknown and the looks decide; the evidence is kept all the same.
+    if (!changed) return 'late';
+    await recordDiffEvent(trx, {
+      diffId: compensation.diffId,
+      compensationId: compensation.id,
+      event: decision.event,
+      detail: { attempt: granted.attempt, class: outcome.class, code: outcome.code },
+    });
+    return decision.event;
+  });
+}
+
+function dueIn(decision: ReturnType<typeof decide>, route: RepairRoute): number {
+  switch (decision.event) {
+    case 'retry':
+    case 'defer':
+      return decision.waitMs;
+    case 'accepted':
+    case 'ambiguous':
+      return Math.min(route.repair.verify.every, 1000);
+    case 'escalate':
+      return 0;
+  }
+}
