@@ -1,0 +1,94 @@
+import type { Command } from 'commander';
+import { EXIT, TrueupError } from '../../error.ts';
+import {
+  holdTarget,
+  readWatermark,
+  releaseHeldRun,
+  releaseTarget,
+  setWatermark,
+} from '../../jobs/operator.ts';
+import { maxSendsInWindow } from '../../store/gates.ts';
+import { releaseReplay } from '../../store/meta.ts';
+import { printObject } from '../output.ts';
+import { actor, withStore } from '../session.ts';
+import { wholeNumber } from './runs.ts';
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+export function registerTargets(program: Command): void {
+  program
+    .command('hold <target>')
+    .description('stops all sends to a target until it is released; what is in flight ends')
+    .requiredOption('--reason <text>', 'why; kept in the audit')
+    .addHelpText('after', '\nExample:\n  trueup hold gateway --reason "gateway asked us to wait"')
+    .action((target: string, options: { reason: string }, command: Command) =>
+      withStore(command, async ({ loaded, format }, { db }) => {
+        await holdTarget(db, loaded.config, target, { actor: actor(), reason: options.reason });
+        printObject(format, { target, held: options.reason });
+      }),
+    );
+  program
+    .command('release <what>')
+    .description(
+      'releases a held target (its name), a held run (its id), or all replay after a restore ("store")',
+    )
+    .requiredOption('--reason <text>', 'why; kept in the audit')
+    .addHelpText('after', '\nExample:\n  trueup release 12 --reason "checked 20 of them by hand"')
+    .action((what: string, options: { reason: string }, command: Command) =>
+      withStore(command, async ({ loaded, format }, { db }) => {
+        const decision = { actor: actor(), reason: options.reason };
+        const released = /^\d+$/.test(what)
+          ? await releaseHeldRun(db, what, decision)
+          : what === 'store'
+            ? await releaseStore(db, options.reason)
+            : await releaseTarget(db, loaded.config, what, decision);
+        if (!released) throw new TrueupError('TRU_NOT_HELD', `${what} is not on hold`, { exit: EXIT.usage });
+        printObject(format, { released: what });
+      }),
+    );
+  program
+    .command('watermark <target> [n]')
+    .description('shows the watermark of a target, or sets it for a while below the configured ceiling')
+    .option('--for <duration>', 'how long the number holds; left out: until --clear')
+    .option('--clear', 'back to the configured ceiling')
+    .option('--reason <text>', 'why; kept in the audit')
+    .addHelpText('after', '\nExample:\n  trueup watermark gateway 50 --for 2h --reason "gateway is slow"')
+    .action((target: string, n: string | undefined, options: WatermarkOptions, command: Command) =>
+      withStore(command, async ({ loaded, format }, { db }) => {
+        const status = await changeOrRead(db, loaded.config, target, n, options);
+        const maxSendsIn60s = await maxSendsInWindow(db, target, HOUR_MS, MINUTE_MS);
+        printObject(format, { target, ...status, maxSendsIn60s });
+      }),
+    );
+}
+
+interface WatermarkOptions {
+  readonly for?: string;
+  readonly clear?: boolean;
+  readonly reason?: string;
+}
+
+type WatermarkArguments = Parameters<typeof readWatermark>;
+
+async function changeOrRead(
+  db: WatermarkArguments[0],
+  config: WatermarkArguments[1],
+  target: string,
+  n: string | undefined,
+  options: WatermarkOptions,
+) {
+  if (n === undefined && !options.clear) return readWatermark(db, config, target);
+  if (options.reason === undefined) {
+    throw new TrueupError('TRU_USAGE', 'a changed watermark needs --reason', { exit: EXIT.usage });
+  }
+  const override = options.clear
+    ? null
+    : { perMinute: wholeNumber(n ?? '', 'watermark'), for: options.for ?? null };
+  return setWatermark(db, config, target, override, { actor: actor(), reason: options.reason });
+}
+
+function releaseStore(db: WatermarkArguments[0], reason: string): Promise<boolean> {
+  const { name, origin } = actor();
+  return releaseReplay(db, reason, name, origin);
+}

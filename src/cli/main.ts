@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander';
+import { VERSION } from '../app.ts';
+import { ConfigError } from '../config/config-error.ts';
+import { createRedactor } from '../config/redact.ts';
+import { EXIT, TrueupError } from '../error.ts';
+import { isTransientDatabaseError } from '../store/database.ts';
+import { registerCheck } from './commands/check.ts';
+import { registerDecisions } from './commands/decisions.ts';
+import { registerDemo } from './commands/demo.ts';
+import { registerDiffs } from './commands/diffs.ts';
+import { registerDoctor } from './commands/doctor.ts';
+import { registerInit } from './commands/init.ts';
+import { registerRun } from './commands/run.ts';
+import { registerRuns } from './commands/runs.ts';
+import { registerStore } from './commands/store.ts';
+import { registerTargets } from './commands/targets.ts';
+import { registerUp } from './commands/up.ts';
+import { say } from './output.ts';
+
+const program = new Command('trueup')
+  .description(
+    'Makes two systems agree: compares them by business key, repairs what differs, never faster than a watermark',
+  )
+  .version(VERSION)
+  .option('-c, --config <file>', 'config file (TRUEUP_CONFIG; default config/trueup.yaml)')
+  .option('--format <format>', 'table, json or ndjson')
+  .exitOverride()
+  .showSuggestionAfterError();
+
+for (const register of [
+  registerInit,
+  registerCheck,
+  registerUp,
+  registerStore,
+  registerDoctor,
+  registerDemo,
+  registerRun,
+  registerRuns,
+  registerDiffs,
+  registerDecisions,
+  registerTargets,
+]) {
+  register(program);
+}
+
+/** Ends the process with the code that tells a script what happened (`EXIT`). */
+async function main(): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.clean : EXIT.usage;
+  if (error instanceof ConfigError) {
+    say(error.message);
+    return error.exit;
+  }
+  if (error instanceof TrueupError) {
+    say(`error: ${error.message}${error.hint ? `\n  ${error.hint}` : ''}`);
+    return error.exit;
+  }
+  // An error of a driver may repeat an address; what stands in URLs is hidden in any case.
+  const redact = createRedactor([]);
+  if (isTransientDatabaseError(error)) {
+    say(
+      redact(`error: the store cannot be reached: ${error instanceof Error ? error.message : String(error)}`),
+    );
+    say('  check DATABASE_URL (store.url), that the server runs, and that this host may reach it');
+    return EXIT.temporary;
+  }
+  say(redact(`unexpected error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`));
+  return EXIT.unexpected;
+}
+
+await main();
