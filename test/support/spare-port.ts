@@ -1,0 +1,1 @@
+export { sparePort } from '../../src/embedded/spare-port.ts';
