@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import {
@@ -68,6 +69,8 @@ class Gateway {
   constructor(tables: PaymentTables, seed: number) {
     this.#tables = tables;
     this.#mischief = new Mischief(seed);
+    // One for each order that comes later; all go away with their timers.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   async load(): Promise<void> {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,6 +33,8 @@ export interface JsonServer {
 /** Serves JSON over HTTP on a spare port of the loopback interface. */
 export async function startJsonServer(routes: Routes): Promise<JsonServer> {
   const closing = new AbortController();
+  // One for each answer that is held back.
+  setMaxListeners(0, closing.signal);
   const server = createServer((request, response) => {
     const arrivedAt = performance.timeOrigin + performance.now();
     void handle(routes, request, response, arrivedAt, closing.signal);

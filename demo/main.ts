@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -70,7 +71,7 @@ async function perform(
   const dir = join(ROOT, '.trueup', 'demo');
   const processes = new Processes((name, code) =>
     stop.abort(
-      new Error(`${name} ended with code ${code}; its last words are in ${join(dir, 'trueup.log')}`),
+      new Error(`${name} ended with code ${code}; its last words:\n${lastLines(join(dir, 'trueup.log'))}`),
     ),
   );
   const perMinute = await watermarkOf('gateway');
@@ -115,6 +116,11 @@ async function perform(
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`);
   if (options.serve) await untilStopped(signal);
   return report;
+}
+
+function lastLines(file: string): string {
+  if (!existsSync(file)) return `nothing in ${file}`;
+  return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-12).join('\n');
 }
 
 /** The watermark in force, from the same file that trueup reads. */

@@ -14,7 +14,7 @@ export function digest(messages: readonly [AlertMessage, ...AlertMessage[]]): Al
   const open = newest.filter((message) => message.status === 'open');
   const urgent = open.filter((message) => message.severity === 'action');
   const shown = [...urgent, ...newest.filter((message) => !urgent.includes(message))];
-  const oldest = newest.flatMap((message) => (message.oldest === null ? [] : [message.oldest]));
+  const [oldest, ...younger] = newest.flatMap((message) => (message.oldest === null ? [] : [message.oldest]));
   const ids = messages.map((message) => message.id).join(' ');
   return {
     id: `digest_${createHash('sha256').update(ids).digest('hex').slice(0, 32)}`,
@@ -25,7 +25,7 @@ export function digest(messages: readonly [AlertMessage, ...AlertMessage[]]): Al
     status: open.length > 0 ? 'open' : 'recovered',
     title: `${newest.length} alerts in one message: ${open.length} open, ${newest.length - open.length} recovered`,
     count: newest.length,
-    oldest: oldest.length > 0 ? earliest(...oldest) : null,
+    oldest: oldest === undefined ? null : earliest(oldest, ...younger),
     samples: shown.map((message) => ({
       key: message.status === 'recovered' ? 'recovered' : message.severity,
       text: message.title,

@@ -99,15 +99,12 @@ function codeOf(error: unknown): string {
 /** Problem details (RFC 9457) for what no route answers and for what a route throws. */
 function addProblems(server: FastifyInstance, logger: Logger): void {
   server.setNotFoundHandler((_request, reply) =>
-    reply
-      .code(404)
-      .type('application/problem+json')
-      .send({
-        type: 'about:blank',
-        title: 'Not Found',
-        status: 404,
-        detail: 'there are /healthz, /readyz and /metrics',
-      }),
+    reply.code(404).type('application/problem+json').send({
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      detail: 'there are /healthz, /readyz and /metrics',
+    }),
   );
   server.setErrorHandler((error: { statusCode?: number }, request, reply) => {
     const status = error.statusCode ?? 500;

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import { EXIT, TrueupError } from '../error.ts';
 
-export const FORMATS = ['table', 'json', 'ndjson'] as const;
+const FORMATS = ['table', 'json', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
 export interface Column<T> {

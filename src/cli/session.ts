@@ -25,7 +25,7 @@ export interface Session {
 }
 
 /** The config that a command was given: `--config`, TRUEUP_CONFIG, or the first default that exists. */
-export function configPath(command: Command): string {
+function configPath(command: Command): string {
   const { config } = command.optsWithGlobals<GlobalOptions>();
   const path =
     config ?? process.env['TRUEUP_CONFIG'] ?? DEFAULT_CONFIGS.find((candidate) => existsSync(candidate));
@@ -36,7 +36,7 @@ export function configPath(command: Command): string {
   });
 }
 
-export function formatOf(command: Command): Format {
+function formatOf(command: Command): Format {
   return parseFormat(command.optsWithGlobals<GlobalOptions>().format ?? 'table');
 }
 

@@ -92,7 +92,7 @@ function fill(input: KeyInput): string {
     'literal' in piece && index > 0 ? [piece.literal.charAt(0)] : [],
   );
   return pieces
-    .map((piece) => ('literal' in piece ? piece.literal : valueOf(piece.name, input, new Set(separators))))
+    .map((piece) => ('literal' in piece ? piece.literal : textForName(piece.name, input, new Set(separators))))
     .join('');
 }
 
@@ -120,7 +120,7 @@ function readTemplate(template: string): readonly Piece[] {
   return pieces;
 }
 
-function valueOf(name: string, input: KeyInput, separators: ReadonlySet<string>): string {
+function textForName(name: string, input: KeyInput, separators: ReadonlySet<string>): string {
   if (name === 'businessKey') return input.key.map((part) => escapePart(part, separators)).join('~');
   const value = lookUp(name, input);
   if (value === undefined) {

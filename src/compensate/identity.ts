@@ -77,7 +77,11 @@ function latestOf(history: readonly PastCompensation[]): PastCompensation | unde
 
 /** Seen, or accepted. An unknown send after which the sides agreed counts as one that took. */
 function tookEffect(last: PastCompensation): boolean {
-  return last.state === 'verified' || last.escalation === 'not-taken' || (last.state === 'healed' && last.lastUnknown);
+  return (
+    last.state === 'verified' ||
+    last.escalation === 'not-taken' ||
+    (last.state === 'healed' && last.lastUnknown)
+  );
 }
 
 function afterUnknown(last: PastCompensation, same: boolean, input: IdentityInput): NextRevision {

@@ -3,7 +3,7 @@ import { EXIT, TrueupError } from '../error.ts';
 import type { ProposedSide } from './propose.ts';
 import type { TypeName } from './schema.ts';
 
-export interface StarterSide extends ProposedSide {
+interface StarterSide extends ProposedSide {
   /** Name of the environment variable that holds the address. */
   readonly urlEnv: string;
 }

@@ -7,6 +7,7 @@ import { TrueupError } from '../error.ts';
 import type { Binaries } from './binaries.ts';
 import { codeOf } from './file-error.ts';
 import type { Home } from './home.ts';
+import { OWN, SERVER_ENV } from './owned-process.ts';
 
 /** An initialised data directory with what is needed to use it. */
 export interface Cluster {
@@ -19,10 +20,6 @@ export interface Cluster {
 const run = promisify(execFile);
 const ABANDONED_MS = 60 * 60_000;
 
-const { PATH = '/usr/bin:/bin' } = process.env;
-/** What the server's programs get to see of the environment: nothing that could change locale or time zone. */
-export const SERVER_ENV = { PATH, LC_ALL: 'C', TZ: 'UTC' };
-
 /**
  * The cluster in the home, made when there is none. It is made aside and renamed as a whole, password included, so
  * that of several starters one wins and the others use its cluster, and a starter killed half-way leaves none.
@@ -34,6 +31,7 @@ export async function openCluster(
 ): Promise<Cluster> {
   const path = join(home.path, 'cluster');
   const found = await readPassword(path);
+  await removeAbandoned(home);
   if (found === undefined) await initialise(path, home, binaries, options);
   const password = found ?? (await readPassword(path));
   if (password === undefined)
@@ -63,16 +61,19 @@ async function initialise(
   { initdb }: Binaries,
   options: { durable: boolean; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  await removeAbandoned(home);
   const draft = await mkdtemp(join(home.path, 'init-'));
   try {
     await give(draft, home);
     const passwordFile = join(draft, 'password');
-    await writeFile(passwordFile, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
+    await writeFile(passwordFile, `${randomBytes(24).toString('base64url')}\n`, {
+      mode: 0o600,
+      flush: options.durable,
+    });
     await give(passwordFile, home);
     await run(
-      initdb,
+      '/bin/sh',
       [
+        ...['-c', OWN, initdb],
         ...['-D', join(draft, 'data'), '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`],
         // The same order of text and the same characters on every machine; inherited, LANG=C would give SQL_ASCII.
         ...['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],

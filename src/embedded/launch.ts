@@ -1,8 +1,9 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cluster, SERVER_ENV } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
 import type { RunAs } from './home.ts';
+import { ADOPT, OWN, SERVER_ENV } from './owned-process.ts';
 import { isPostmaster } from './postmaster.ts';
 
 /** A server that ends with this process. */
@@ -21,22 +22,6 @@ export interface Launched extends Owned {
   /** The last that the server wrote to its log. */
   log(): string;
 }
-
-/**
- * A shell owns the server: however node ends, its end of the shell's stdin closes, `cat` ends and the server gets
- * SIGINT, a fast shutdown. The first line on stdout is the server's process id.
- */
-const OWN = `exec 3<&0
-"$0" "$@" </dev/null 3<&- >&2 & server=$!
-echo $server
-(cat <&3 >/dev/null; kill -INT $server 2>/dev/null) & watch=$!
-exec 3<&-
-wait $server; status=$?
-kill $watch 2>/dev/null
-exit $status`;
-
-/** The same for a server that lost its shell. */
-const ADOPT = 'cat >/dev/null; kill -INT "$0" 2>/dev/null';
 
 /** A fast shutdown writes a checkpoint. If it takes longer than this, the next start recovers instead. */
 const SHUTDOWN_MS = 30_000;

@@ -12,8 +12,7 @@ import { nextSlot } from './cron.ts';
  * flushed at any moment: the store holds the truth (DESIGN section 3). Separate queues, so that a hanging target
  * delays nobody else.
  */
-export const QUEUES = ['ticks', 'runs', 'sends', 'retries'] as const;
-export type QueueName = (typeof QUEUES)[number];
+export type QueueName = 'ticks' | 'runs' | 'sends' | 'retries';
 
 export interface QueuedJob {
   /** Unique per piece of work and ring, so that an ambiguous `add` can be repeated. */

@@ -1,13 +1,13 @@
 import type { GateTiming } from '../compensate/gate/watermark.ts';
 import type { Target } from '../config/schema.ts';
+import { type Db, inTransaction } from '../store/database.ts';
 import {
   type Dispatched,
   dispatchDue,
   promotePlanned,
   targetLoads,
   targetsWithDueWork,
-} from '../store/compensations.ts';
-import { type Db, inTransaction } from '../store/database.ts';
+} from '../store/dispatchable.ts';
 import { gateStatus } from '../store/gates.ts';
 import { ringDueRuns } from '../store/runs.ts';
 import { liveWorkers } from '../store/workers.ts';

@@ -270,15 +270,11 @@ export async function releaseHeldRun(db: Db, id: string, decision: Decision): Pr
   });
 }
 
-export async function endRunByPerson(
-  db: Db,
-  id: string,
-  result: 'cancelled' | 'discarded',
-  decision: Decision,
-): Promise<boolean> {
+/** Ends a run that is held or not finished; what it found stays open. */
+export async function discardRun(db: Db, id: string, decision: Decision): Promise<boolean> {
   return inTransaction(db, async (trx) => {
-    const ended = await endRun(trx, id, result, decision.reason);
-    if (ended) await audit(trx, decision, `run.${result}`, `run ${id}`, null, { result });
+    const ended = await endRun(trx, id, 'discarded', decision.reason);
+    if (ended) await audit(trx, decision, 'run.discard', `run ${id}`, null, { result: 'discarded' });
     return ended;
   });
 }

@@ -1,5 +1,5 @@
 import { nextRevision } from '../compensate/identity.ts';
-import { planCompensation } from '../compensate/plan.ts';
+import { type CompensationPlan, planCompensation } from '../compensate/plan.ts';
 import { mappedTraceId, newTraceId } from '../observe/tracing.ts';
 import type { Instant } from '../reconcile/instant.ts';
 import type { Finding } from '../reconcile/record.ts';
@@ -8,16 +8,22 @@ import {
   changeState,
   compensationHistory,
   forgetUnknown,
-  insertCompensation,
+  insertCompensations,
+  lockPlanning,
+  type NewCompensation,
   openCompensations,
+  usedKeys,
 } from '../store/compensations.ts';
-import { type Db, storeClock } from '../store/database.ts';
-import { recordDiffEvent, saveDiff } from '../store/diffs.ts';
+import { type Db, only, storeClock } from '../store/database.ts';
+import { type DiffEvent, recordDiffEvent, recordDiffEvents } from '../store/diffs.ts';
 import type { Run } from '../store/runs.ts';
+import { saveDiffs } from '../store/save-diffs.ts';
 import type { Pair } from './pair.ts';
 
 /** States in which a plan can still be replaced by a better one: nothing of it has left. */
 const REPLACEABLE = new Set(['planned', 'held', 'ready', 'retrying', 'deferred']);
+/** Findings stored by one round of statements. */
+const BATCH = 500;
 
 /**
  * Stores a run's findings as diffs and, where asked, the compensations for them: the last stage of a run, all in the
@@ -28,18 +34,20 @@ export async function planFindings(
   input: { run: Run; pair: Pair; configRevision: number | null; findings: readonly Finding[]; plan: boolean },
 ): Promise<void> {
   const { run, pair } = input;
+  await lockPlanning(trx, run.reconciliation);
   const now = await storeClock(trx);
-  for (const finding of input.findings) {
-    const diff = await saveDiff(trx, run, finding, {
-      traceId: traceIdOf(finding, pair.config.traceId),
-      relookMs: pair.config.relook,
+  const context = { pair, now, runId: run.id, configRevision: input.configRevision };
+  for (let start = 0; start < input.findings.length; start += BATCH) {
+    const findings = input.findings
+      .slice(start, start + BATCH)
+      .map((finding) => ({ finding, traceId: traceIdOf(finding, pair.config.traceId) }));
+    const saved = await saveDiffs(trx, run, findings, pair.config.relook);
+    if (!input.plan) continue;
+    const diffs = saved.flatMap((diff, index): DiffToPlan[] => {
+      const finding = findings[index]?.finding;
+      return diff.kind === 'decided' || !finding ? [] : [{ ...diff, finding, isNew: diff.kind === 'opened' }];
     });
-    if (diff.kind === 'decided' || !input.plan) continue;
-    await planDiff(
-      trx,
-      { ...diff, finding },
-      { pair, now, runId: run.id, configRevision: input.configRevision },
-    );
+    await planDiffs(trx, diffs, context);
   }
 }
 
@@ -48,6 +56,38 @@ function traceIdOf(finding: Finding, field: string | undefined): string {
   const value = field === undefined ? undefined : (finding.source ?? finding.downstream)?.fields[field];
   if (value === undefined || value.type === 'null' || value.text === '') return newTraceId();
   return mappedTraceId(value.text).traceId;
+}
+
+interface DiffToPlan {
+  readonly id: string;
+  readonly traceId: string;
+  readonly finding: Finding;
+  readonly isNew: boolean;
+}
+
+/**
+ * New diffs whose key was never used have no history to weigh and are inserted together; everything else goes through
+ * `planDiff` one by one.
+ */
+async function planDiffs(trx: Db, diffs: readonly DiffToPlan[], context: PlanContext): Promise<void> {
+  const planned = diffs.map((diff) => ({ diff, plan: planOf(diff, context, 0) }));
+  const keys = planned.flatMap(({ plan }) => (plan.plan === 'compensate' ? [plan.idempotencyKey] : []));
+  const taken = await usedKeys(trx, keys);
+  const fresh: NewCompensation[] = [];
+  for (const { diff, plan } of planned) {
+    if (plan.plan === 'report' || !diff.isNew || taken.has(plan.idempotencyKey)) {
+      await planDiff(trx, diff, context);
+      continue;
+    }
+    // A second diff with this key in one round has a history: the first one's row, which is open.
+    taken.add(plan.idempotencyKey);
+    fresh.push(rowOf(diff, plan, 0, context));
+  }
+  const ids = await insertCompensations(trx, fresh);
+  await recordDiffEvents(
+    trx,
+    fresh.map((row, index) => plannedEvent(row.diffId, ids[index], row.repair)),
+  );
 }
 
 export interface PlanContext {
@@ -74,17 +114,7 @@ export async function planDiff(
   diff: { id: string; traceId: string; finding: Finding },
   context: PlanContext,
 ): Promise<PlanResult> {
-  const { pair, now } = context;
-  const plan = (revision: number) =>
-    planCompensation({
-      finding: diff.finding,
-      reconciliation: { name: pair.name, config: pair.config },
-      now,
-      revision,
-      traceId: diff.traceId,
-      byPerson: context.byPerson ?? false,
-    });
-  const first = plan(0);
+  const first = planOf(diff, context, 0);
   if (first.plan === 'report') {
     await recordDiffEvent(trx, { diffId: diff.id, event: 'not-planned', detail: { why: first.why } });
     return { kind: 'report', why: first.why };
@@ -98,37 +128,67 @@ export async function planDiff(
   const next = nextRevision({
     history: history.map(asHistory),
     fingerprint: first.fingerprint,
-    relapseMs: pair.config.relapse,
+    relapseMs: context.pair.config.relapse,
     byPerson: context.byPerson ?? false,
   });
   if (next.kind === 'open') return { kind: 'waits' };
-  const chosen = plan(next.revision);
+  const chosen = planOf(diff, context, next.revision);
   if (chosen.plan === 'report') return { kind: 'report', why: chosen.why };
   if (context.byPerson) await forgetUnknown(trx, diff.id);
-  const id = await insertCompensation(trx, {
-    ...chosen,
-    diffId: diff.id,
-    runId: context.runId,
-    configRevision: context.configRevision,
-    reconciliation: pair.name,
-    key: diff.finding.key,
-    revision: next.revision,
-    traceId: diff.traceId,
-  });
-  await recordDiffEvent(trx, {
-    diffId: diff.id,
-    compensationId: id,
-    event: 'planned',
-    detail: { repair: chosen.repair },
-  });
-  if (next.kind === 'next')
+  const id = only(await insertCompensations(trx, [rowOf(diff, chosen, next.revision, context)]));
+  await recordDiffEvents(trx, [plannedEvent(diff.id, id, chosen.repair)]);
+  if (next.kind === 'next') {
     return { kind: 'planned', idempotencyKey: chosen.idempotencyKey, target: chosen.target };
+  }
   await changeState(trx, {
     from: { id, state: 'planned' },
     event: { type: 'escalate', reason: next.kind },
     detail: next.detail,
   });
   return { kind: next.kind };
+}
+
+function planOf(
+  diff: { traceId: string; finding: Finding },
+  context: PlanContext,
+  revision: number,
+): CompensationPlan {
+  const { pair, now, byPerson = false } = context;
+  return planCompensation({
+    finding: diff.finding,
+    reconciliation: { name: pair.name, config: pair.config },
+    now,
+    revision,
+    traceId: diff.traceId,
+    byPerson,
+  });
+}
+
+function rowOf(
+  diff: { id: string; traceId: string; finding: Finding },
+  plan: Extract<CompensationPlan, { plan: 'compensate' }>,
+  revision: number,
+  context: PlanContext,
+): NewCompensation {
+  return {
+    ...plan,
+    diffId: diff.id,
+    runId: context.runId,
+    configRevision: context.configRevision,
+    reconciliation: context.pair.name,
+    key: diff.finding.key,
+    revision,
+    traceId: diff.traceId,
+  };
+}
+
+function plannedEvent(diffId: string, compensationId: string | undefined, repair: string): DiffEvent {
+  return {
+    diffId,
+    ...(compensationId === undefined ? {} : { compensationId }),
+    event: 'planned',
+    detail: { repair },
+  };
 }
 
 function asHistory(row: Compensation) {

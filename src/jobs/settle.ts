@@ -9,13 +9,12 @@ import { attemptOutcome } from '../store/attempts.ts';
 import {
   type Compensation,
   changeState,
-  claimSettles,
   compensationHistory,
-  insertCompensation,
-  postponeSettle,
+  insertCompensations,
 } from '../store/compensations.ts';
-import { type Db, inTransaction, storeClock } from '../store/database.ts';
+import { type Db, inTransaction, only, storeClock } from '../store/database.ts';
 import { closeDiff, recordDiffEvent } from '../store/diffs.ts';
+import { claimSettles, postponeSettle } from '../store/sent.ts';
 import type { Pair } from './pair.ts';
 import type { RepairRoute, SendDeps } from './run-compensation.ts';
 
@@ -148,12 +147,8 @@ async function anotherRound(deps: SendDeps, pair: Pair, row: Compensation, findi
     const event = { type: 'replaced' } as const;
     if (!(await changeState(trx, { from: row, event, detail: NOT_TAKEN }))) return;
     if (plan.plan === 'report') return;
-    const id = await insertCompensation(trx, {
-      ...row,
-      ...plan,
-      configRevision: deps.configRevision,
-      revision,
-    });
+    const next = { ...row, ...plan, configRevision: deps.configRevision, revision };
+    const id = only(await insertCompensations(trx, [next]));
     await recordDiffEvent(trx, {
       diffId: row.diffId,
       compensationId: id,

@@ -1,7 +1,7 @@
 import type { Logger } from '../observe/logger.ts';
-import { returnLostRings, settleLostLeases } from '../store/compensations.ts';
 import { type Db, inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
+import { returnLostRings, settleLostLeases } from '../store/sent.ts';
 
 const BATCH = 500;
 

@@ -14,24 +14,42 @@ export interface DescribedError {
 const DEPTH = 8;
 const ERRORS = 10;
 
+/** What is read of an error; a stored error record has the same properties. */
+interface ErrorLike {
+  readonly name?: unknown;
+  readonly message: string;
+  readonly code?: unknown;
+  readonly hint?: unknown;
+  readonly stack?: unknown;
+  readonly cause?: unknown;
+  readonly errors?: unknown;
+}
+
 /**
- * An error with its whole cause chain. Only known properties are taken: libraries hang requests, addresses and
- * records on their errors. Anything thrown that is no error is described by its text.
+ * An error, or the record of one, with its whole cause chain. Only known properties are taken: libraries hang
+ * requests, addresses and records on their errors. Anything else that was thrown is described by its text.
  */
 export function describeError(error: unknown, depth = DEPTH): DescribedError {
-  if (!(error instanceof Error)) return { type: typeof error, message: textOf(error) };
-  const { code, hint } = error as { code?: unknown; hint?: unknown };
+  if (!isErrorLike(error)) return { type: typeof error, message: textOf(error) };
+  const { name, message, code, hint, stack, cause, errors } = error;
+  const deeper = depth > 1;
   return {
-    type: error.name,
-    message: error.message,
+    type: typeof name === 'string' ? name : 'Error',
+    message,
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
     ...(typeof hint === 'string' ? { hint } : {}),
-    ...(error.stack === undefined ? {} : { stack: error.stack }),
-    ...(error.cause === undefined || depth <= 1 ? {} : { cause: describeError(error.cause, depth - 1) }),
-    ...(error instanceof AggregateError && depth > 1
-      ? { errors: error.errors.slice(0, ERRORS).map((each: unknown) => describeError(each, depth - 1)) }
+    ...(typeof stack === 'string' ? { stack } : {}),
+    ...(cause === undefined || cause === null || !deeper ? {} : { cause: describeError(cause, depth - 1) }),
+    ...(Array.isArray(errors) && deeper
+      ? { errors: errors.slice(0, ERRORS).map((each: unknown) => describeError(each, depth - 1)) }
       : {}),
   };
+}
+
+function isErrorLike(value: unknown): value is ErrorLike {
+  return (
+    typeof value === 'object' && value !== null && 'message' in value && typeof value.message === 'string'
+  );
 }
 
 /** `String()` throws for an object without a prototype. */

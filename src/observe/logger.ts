@@ -10,7 +10,7 @@ import { describeError } from './describe-error.ts';
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /** One fact: its event name, which never changes, and what belongs to it. Ids, never records. */
-export interface Fact {
+interface Fact {
   readonly event: string;
   /** Written with its cause chain and stack. */
   readonly err?: unknown;

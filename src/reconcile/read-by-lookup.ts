@@ -40,7 +40,9 @@ async function readDownstream(input: ReadInput, tally: Tally): Promise<void> {
   const seen = new SeenKeys();
   for await (const page of downstream.scan(window, signal)) {
     const groups = await wholeGroups('downstream', page, input, tally, seen);
-    const keys = [...groups.keys()].filter((text) => !tally.has(text)).map(keyFromText);
+    // What is known to differ stays as it is, unless this page brought a second record of the key to light.
+    const open = [...groups].filter(([text, { records }]) => !tally.has(text) || records.length > 1);
+    const keys = open.map(([text]) => keyFromText(text));
     const found = await source.lookup(keys, signal);
     for (const [text, verdict] of comparePage(keys, found, recordsOf(groups), input)) {
       if (verdict.verdict !== 'match') tally.suspect(text, verdict);

@@ -41,7 +41,7 @@ export interface AlertSample {
   readonly id: string | null;
 }
 
-export interface AlertFacts {
+interface AlertFacts {
   /** When the oldest of the counted things was first seen. */
   readonly oldest: Instant | null;
   /** At most three. */

@@ -44,7 +44,7 @@ export interface Compensation {
   readonly createdAt: Instant;
 }
 
-interface CompensationRow {
+export interface CompensationRow {
   id: string;
   diff_id: string;
   run_id: string | null;
@@ -75,13 +75,14 @@ interface CompensationRow {
 }
 
 const ago = (column: string) => `(extract(epoch from clock_timestamp() - ${column}) * 1000)::float8`;
-const COLUMNS = `id, diff_id, run_id, reconciliation, repair, side, target, order_scope, business_key, operation,
+/** What `fromRow` reads. */
+export const COLUMNS = `id, diff_id, run_id, reconciliation, repair, side, target, order_scope, business_key, operation,
   idempotency_key, revision, fingerprint, payload, state, escalation, escalation_detail, last_unknown, attempts, attempt_number, ring,
   trace_id, created_at, ${ago('first_sent_at')} as first_sent_ms_ago, ${ago('last_sent_at')} as last_sent_ms_ago,
   ${ago('target_down_since')} as target_down_ms,
   ${ago('ended_at')} as ended_ms_ago`;
 
-function fromRow(row: CompensationRow): Compensation {
+export function fromRow(row: CompensationRow): Compensation {
   return {
     id: row.id,
     diffId: row.diff_id,
@@ -131,28 +132,47 @@ export interface NewCompensation {
   readonly traceId: string;
 }
 
-/** Inserts a planned compensation. A repeated (key, revision) is refused by the database; the caller asked first. */
-export async function insertCompensation(db: Db, planned: NewCompensation): Promise<string> {
-  const [row] = await db('compensation')
-    .insert({
-      diff_id: planned.diffId,
-      run_id: planned.runId,
-      config_revision: planned.configRevision,
-      reconciliation: planned.reconciliation,
-      repair: planned.repair,
-      side: planned.side,
-      target: planned.target,
-      order_scope: planned.orderScope,
-      business_key: keyText(planned.key),
-      operation: planned.operation,
-      idempotency_key: planned.idempotencyKey,
-      revision: planned.revision,
-      fingerprint: planned.fingerprint,
-      payload: jsonColumn(planned.payload),
-      trace_id: planned.traceId,
-    })
+/**
+ * Inserts planned compensations and returns their ids in the same order. A (key, revision) that is open or took is
+ * refused by the database; the caller asked for the history first.
+ */
+export async function insertCompensations(db: Db, planned: readonly NewCompensation[]): Promise<string[]> {
+  if (planned.length === 0) return [];
+  const rows: { id: string }[] = await db('compensation')
+    .insert(
+      planned.map((one) => ({
+        diff_id: one.diffId,
+        run_id: one.runId,
+        config_revision: one.configRevision,
+        reconciliation: one.reconciliation,
+        repair: one.repair,
+        side: one.side,
+        target: one.target,
+        order_scope: one.orderScope,
+        business_key: keyText(one.key),
+        operation: one.operation,
+        idempotency_key: one.idempotencyKey,
+        revision: one.revision,
+        fingerprint: one.fingerprint,
+        payload: jsonColumn(one.payload),
+        trace_id: one.traceId,
+      })),
+    )
     .returning('id');
-  return row.id;
+  return rows.map((row) => row.id);
+}
+
+/** Those of the idempotency keys that were used before. */
+export async function usedKeys(db: Db, keys: readonly string[]): Promise<Set<string>> {
+  const rows: { idempotency_key: string }[] = await db('compensation')
+    .whereIn('idempotency_key', [...keys])
+    .distinct('idempotency_key');
+  return new Set(rows.map((row) => row.idempotency_key));
+}
+
+/** One planner at a time per reconciliation: the transaction that calls this waits for the one before. */
+export async function lockPlanning(trx: Db, reconciliation: string): Promise<void> {
+  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 2))', [reconciliation]);
 }
 
 /** All compensations that ever had an idempotency key, newest revision last; locked against a concurrent planner. */
@@ -163,11 +183,6 @@ export async function compensationHistory(db: Db, idempotencyKey: string): Promi
     .orderBy('revision')
     .select(db.raw(COLUMNS));
   return rows.map(fromRow);
-}
-
-export async function readCompensation(db: Db, id: string): Promise<Compensation | null> {
-  const row: CompensationRow | undefined = await db('compensation').where({ id }).first(db.raw(COLUMNS));
-  return row ? fromRow(row) : null;
 }
 
 /** The compensations of a diff that have not ended. */
@@ -215,87 +230,6 @@ export async function changeState(db: Db, change: StateChange): Promise<boolean>
   return changed === 1;
 }
 
-/**
- * Rule 6.6: planned rows that are first in line for their key become ready, oldest first. Two promoters at once are
- * kept apart by the unique index and by skipping locked rows; what one of them skips, the next sweep promotes.
- */
-export async function promotePlanned(db: Db, limit: number): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `with first as (
-       select c.id from compensation c
-        where c.state = 'planned'
-          and not exists (select from compensation o
-                           where o.target = c.target and o.order_scope = c.order_scope
-                             and o.business_key = c.business_key and o.id <> c.id
-                             and (o.state in ('ready', 'queued', 'sending', 'retrying', 'deferred', 'unknown', 'applied')
-                                  or (o.state = 'escalated' and o.last_unknown)
-                                  or (o.state in ('planned', 'held') and o.id < c.id)))
-        order by c.id limit :limit for update skip locked)
-     update compensation set state = 'ready', due_at = clock_timestamp()
-       from first where compensation.id = first.id returning compensation.id`,
-    { limit },
-  );
-  return rows.length;
-}
-
-export interface Dispatched {
-  readonly id: string;
-  readonly ring: number;
-  readonly retry: boolean;
-}
-
-/**
- * Moves due rows of a target from the ledger to "queued", each with a new ring number (rule 6.19). Retries get at
- * least one place and at most one in five while fresh work is ready; idle shares go to whoever waits (rule 6.13).
- */
-export async function dispatchDue(
-  db: Db,
-  target: string,
-  places: number,
-  ringMs: number,
-): Promise<Dispatched[]> {
-  if (places < 1) return [];
-  const take = async (states: readonly StateName[], limit: number): Promise<string[]> => {
-    const { rows } = await db.raw<{ rows: { id: string }[] }>(
-      `select id from compensation
-        where target = ? and state = any(?) and due_at <= clock_timestamp()
-        order by id limit ? for update skip locked`,
-      [target, [...states], limit],
-    );
-    return rows.map((row) => row.id);
-  };
-  const retries = await take(['retrying'], places);
-  const fresh = await take(['ready', 'deferred'], places);
-  const retryPlaces = Math.max(places - fresh.length, Math.ceil(places / 5));
-  const chosenRetries = retries.slice(0, Math.min(retryPlaces, places));
-  const chosenFresh = fresh.slice(0, places - chosenRetries.length);
-  if (chosenRetries.length + chosenFresh.length === 0) return [];
-  const { rows } = await db.raw<{ rows: { id: string; ring: number }[] }>(
-    `update compensation set state = 'queued', ring = ring + 1,
-            ring_until = clock_timestamp() + ? * interval '1 millisecond'
-      where id = any(?) returning id, ring`,
-    [ringMs, [...chosenRetries, ...chosenFresh]],
-  );
-  const retry = new Set(chosenRetries);
-  return rows
-    .map((row) => ({ id: row.id, ring: row.ring, retry: retry.has(row.id) }))
-    .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
-}
-
-export interface TargetLoad {
-  readonly queued: number;
-  readonly sending: number;
-}
-
-export async function targetLoads(db: Db): Promise<Map<string, TargetLoad>> {
-  const { rows } = await db.raw<{ rows: { target: string; queued: number; sending: number }[] }>(
-    `select target, (count(*) filter (where state = 'queued'))::int as queued,
-            (count(*) filter (where state = 'sending'))::int as sending
-       from compensation where state in ('queued', 'sending') group by target`,
-  );
-  return new Map(rows.map((row) => [row.target, { queued: row.queued, sending: row.sending }]));
-}
-
 /** A worker takes the row its job names; null when the ring is old, so a late or doubled job does nothing. */
 export async function claimQueued(
   db: Db,
@@ -314,63 +248,6 @@ export async function claimQueued(
   return row ? fromRow(row) : null;
 }
 
-/** Sent rows that are due for a look, claimed by moving their due time (the claim ends by itself). */
-export async function claimSettles(
-  db: Db,
-  reconciliation: string,
-  limit: number,
-  claimMs: number,
-): Promise<Compensation[]> {
-  const { rows } = await db.raw<{ rows: CompensationRow[] }>(
-    `with due as (
-       select id from compensation
-        where reconciliation = :reconciliation and state in ('applied', 'unknown') and due_at <= clock_timestamp()
-        order by due_at limit :limit for update skip locked)
-     update compensation c set due_at = clock_timestamp() + :claimMs * interval '1 millisecond'
-      where c.id in (select id from due) returning ${COLUMNS}`,
-    { reconciliation, limit, claimMs },
-  );
-  return rows.map(fromRow);
-}
-
-export async function postponeSettle(db: Db, id: string, afterMs: number): Promise<void> {
-  await db('compensation')
-    .where({ id })
-    .whereIn('state', ['applied', 'unknown'])
-    .update({ due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [afterMs]) });
-}
-
-/** Sends whose lease ran out: nobody will ever report them, so their outcome is unknown (rule 6.8). */
-export async function settleLostLeases(db: Db, limit: number): Promise<Compensation[]> {
-  const { rows } = await db.raw<{ rows: CompensationRow[] }>(
-    `with lost as (
-       select id from compensation where state = 'sending' and lease_until < clock_timestamp()
-        order by id limit :limit for update skip locked),
-     ended as (
-       update attempt a set ended_at = clock_timestamp(), outcome = 'lease-lost', error_code = 'lease-lost'
-         from compensation c where c.id in (select id from lost)
-          and a.compensation_id = c.id and a.number = c.attempt_number and a.ended_at is null)
-     update compensation c set state = 'unknown', last_unknown = true, attempts = attempts + 1,
-            due_at = clock_timestamp(), lease_until = null, lease_owner = null
-      where c.id in (select id from lost) returning ${COLUMNS}`,
-    { limit },
-  );
-  return rows.map(fromRow);
-}
-
-/** Queued rows whose job is gone (a flushed queue, a dead worker): back to the ledger, never lost (rule 6.19). */
-export async function returnLostRings(db: Db, limit: number): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `with lost as (
-       select id from compensation where state = 'queued' and ring_until < clock_timestamp()
-        order by id limit ? for update skip locked)
-     update compensation c set state = 'ready', due_at = clock_timestamp(), ring_until = null, lease_owner = null
-      where c.id in (select id from lost) returning c.id`,
-    [limit],
-  );
-  return rows.length;
-}
-
 /** Compensations of a run that have not ended, by state. */
 export async function openCountOfRuns(db: Db, runIds: readonly string[]): Promise<number> {
   const { rows } = await db.raw<{ rows: { open: number }[] }>(
@@ -378,15 +255,6 @@ export async function openCountOfRuns(db: Db, runIds: readonly string[]): Promis
     [[...runIds]],
   );
   return rows[0]?.open ?? 0;
-}
-
-/** Targets that have anything to dispatch now. */
-export async function targetsWithDueWork(db: Db): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { target: string }[] }>(
-    `select distinct target from compensation
-      where state in ('ready', 'retrying', 'deferred') and due_at <= clock_timestamp()`,
-  );
-  return rows.map((row) => row.target);
 }
 
 /** A person, or a look, settled what an escalated send left unknown: nothing has to wait behind it any more (6.6). */

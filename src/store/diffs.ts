@@ -1,4 +1,4 @@
-import { type Finding, type Key, keyFromText, keyText } from '../reconcile/record.ts';
+import { type Key, keyFromText } from '../reconcile/record.ts';
 import { forgetUnknown } from './compensations.ts';
 import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
@@ -12,81 +12,6 @@ export interface OpenDiff {
   readonly traceId: string;
 }
 
-/** How a finding met the diffs that are stored already. */
-export type SavedDiff =
-  | { readonly kind: 'opened' | 'seen-again'; readonly id: string; readonly traceId: string }
-  /** A person decided on exactly this difference, and the decision stands (rule 6.5). */
-  | { readonly kind: 'decided'; readonly id: string };
-
-/**
- * Stores one confirmed finding: a new diff, or another sighting of the open one. Call inside the run's transaction.
- */
-export async function saveDiff(
-  db: Db,
-  run: { id: string; reconciliation: string },
-  finding: Finding,
-  options: { traceId: string; relookMs: number },
-): Promise<SavedDiff> {
-  const businessKey = keyText(finding.key);
-  const decided = await standingDecision(db, run.reconciliation, businessKey, finding);
-  if (decided) return { kind: 'decided', id: decided };
-  const values = {
-    run_id: run.id,
-    kind: finding.kind,
-    fields: jsonColumn(finding.fields),
-    source_record: jsonColumn(finding.source),
-    downstream_record: jsonColumn(finding.downstream),
-    source_digest: finding.sourceDigest,
-    downstream_digest: finding.downstreamDigest,
-    next_look: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [options.relookMs]),
-  };
-  const [seen] = await db('diff')
-    .where({ reconciliation: run.reconciliation, business_key: businessKey })
-    .whereIn('state', ['open', 'failed'])
-    .update({ ...values, times_seen: db.raw('times_seen + 1'), last_seen: db.raw('clock_timestamp()') })
-    .returning(['id', 'trace_id']);
-  if (seen) {
-    await recordDiffEvent(db, {
-      diffId: seen.id,
-      event: 'seen-again',
-      detail: { run: run.id, kind: finding.kind },
-    });
-    return { kind: 'seen-again', id: seen.id, traceId: seen.trace_id };
-  }
-  const [opened] = await db('diff')
-    .insert({
-      ...values,
-      reconciliation: run.reconciliation,
-      business_key: businessKey,
-      record_time: finding.source?.time ?? finding.downstream?.time ?? null,
-      trace_id: options.traceId,
-    })
-    .returning('id');
-  await recordDiffEvent(db, {
-    diffId: opened.id,
-    event: 'opened',
-    detail: { run: run.id, kind: finding.kind },
-  });
-  return { kind: 'opened', id: opened.id, traceId: options.traceId };
-}
-
-async function standingDecision(
-  db: Db,
-  reconciliation: string,
-  businessKey: string,
-  finding: Finding,
-): Promise<string | null> {
-  const row = await db('diff')
-    .where({ reconciliation, business_key: businessKey })
-    .whereIn('state', ['resolved', 'dismissed'])
-    .whereRaw('source_digest is not distinct from ?', [finding.sourceDigest])
-    .whereRaw('downstream_digest is not distinct from ?', [finding.downstreamDigest])
-    .whereRaw('(dismissed_until is null or dismissed_until > clock_timestamp())')
-    .orderBy('id', 'desc')
-    .first('id');
-  return row?.id ?? null;
-}
-
 export interface DiffEvent {
   readonly diffId: string;
   readonly compensationId?: string;
@@ -95,12 +20,19 @@ export interface DiffEvent {
 }
 
 export async function recordDiffEvent(db: Db, event: DiffEvent): Promise<void> {
-  await db('diff_event').insert({
-    diff_id: event.diffId,
-    compensation_id: event.compensationId ?? null,
-    event: event.event,
-    detail: jsonColumn(event.detail ?? {}),
-  });
+  await recordDiffEvents(db, [event]);
+}
+
+export async function recordDiffEvents(db: Db, events: readonly DiffEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await db('diff_event').insert(
+    events.map((event) => ({
+      diff_id: event.diffId,
+      compensation_id: event.compensationId ?? null,
+      event: event.event,
+      detail: jsonColumn(event.detail ?? {}),
+    })),
+  );
 }
 
 /** Closes an open diff. False when it was closed already. */

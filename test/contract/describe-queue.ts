@@ -4,7 +4,10 @@ import { openBackend, type QueueBackend, type Tick } from '../../src/jobs/backen
 import { until } from '../support/wait.ts';
 
 /** What trueup needs of a queue, whatever carries it. */
-export function describeQueue(name: string, url: () => Promise<{ url: string; drop(): Promise<void> }>): void {
+export function describeQueue(
+  name: string,
+  url: () => Promise<{ url: string; drop(): Promise<void> }>,
+): void {
   describe(`queue on ${name}`, () => {
     const opened: QueueBackend[] = [];
     const drops: (() => Promise<void>)[] = [];
@@ -20,7 +23,9 @@ export function describeQueue(name: string, url: () => Promise<{ url: string; dr
       const own = `t${Math.random().toString(36).slice(2, 10)}`;
       return {
         open: async (namespace = own) => {
-          const backend = await openBackend({ url: new Secret(server.url), options: {} }, namespace, { onError: () => {} });
+          const backend = await openBackend({ url: new Secret(server.url), options: {} }, namespace, {
+            onError: () => {},
+          });
           opened.push(backend);
           return backend;
         },
@@ -158,7 +163,9 @@ export function describeQueue(name: string, url: () => Promise<{ url: string; dr
       const server = await place();
       const nodes = [await server.open('many'), await server.open('many'), await server.open('many')];
       for (let round = 0; round < 5; round++) {
-        await Promise.all(nodes.map((node, index) => node.keepTicks([tick('orders', `${round + index} 4 * * *`)])));
+        await Promise.all(
+          nodes.map((node, index) => node.keepTicks([tick('orders', `${round + index} 4 * * *`)])),
+        );
       }
       await Promise.all(nodes.map((node) => node.keepTicks([tick('orders', '15 4 * * *')])));
       const ticks = (await nodes[0]?.listTicks()) ?? [];

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type EmbeddedOptions,
   type EmbeddedPostgres,
@@ -18,6 +18,9 @@ import { until } from '../support/wait.ts';
 
 const ROOT = process.getuid?.() === 0;
 const LINUX = process.platform === 'linux';
+
+// Making a cluster waits for the disk, which other tests keep busy.
+vi.setConfig({ testTimeout: 120_000 });
 
 /** For the tests that can do with a directory that was used before. */
 let warm: string;
@@ -84,6 +87,17 @@ async function query(url: string, sql: string): Promise<Record<string, unknown>[
 const answers = (url: string) => query(url, 'select 1');
 const gone = (server: Server) =>
   until(`server ${server.pid} is gone`, async () => !(await server.runs()), { timeoutMs: 20_000 });
+
+/** Command lines of the processes that have this text as part of an argument. */
+async function commandsWith(text: string): Promise<string[]> {
+  const found = await Promise.all(
+    (await readdir('/proc'))
+      .filter((name) => /^\d+$/.test(name))
+      // A process may end between the listing and the look.
+      .map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+  );
+  return found.filter((command) => command.includes(text));
+}
 
 /** The npm package of this platform, copied without the links that its install script makes. */
 async function packageWithoutLinks(to: string): Promise<string> {
@@ -256,6 +270,20 @@ describe('crashes', () => {
     const next = await start();
     expect(await query(next.url, 'select one from kept')).toEqual([{ one: 1 }]);
   });
+
+  test.runIf(LINUX)(
+    'a starter killed while it makes the files leaves no process, and the next one works',
+    async () => {
+      const starter = spawnOwner({ dir: fresh });
+      await until('initdb runs', async () =>
+        (await commandsWith(fresh)).some((command) => /initdb/.test(command)),
+      );
+      starter.kill('SIGKILL');
+      await starter.exited;
+      await until('initdb is gone', async () => (await commandsWith(fresh)).length === 0);
+      await answers((await start({ dir: fresh })).url);
+    },
+  );
 
   test('a killed server is started again by its owner, after recovery', async () => {
     const reasons: string[] = [];

@@ -33,7 +33,9 @@ export class ArraySide implements Side {
   async *scan(window: Window, signal: AbortSignal): AsyncGenerator<readonly SideRecord[]> {
     this.openScans += 1;
     try {
-      const inside = this.records.filter(({ time }) => time !== null && time >= window.from && time < window.to);
+      const inside = this.records.filter(
+        ({ time }) => time !== null && time >= window.from && time < window.to,
+      );
       if (this.#sort !== undefined) inside.sort(this.#sort);
       for (let at = 0; at < inside.length; at += this.#pageSize) {
         signal.throwIfAborted();

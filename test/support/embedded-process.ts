@@ -68,7 +68,7 @@ export function spawnEmbedded(
     },
   });
   async function said<T>(word: string): Promise<T> {
-    const line = await spawned.waitForLine(new RegExp(`^${word} `), { timeoutMs: 25_000 });
+    const line = await spawned.waitForLine(new RegExp(`^${word} `), { timeoutMs: 60_000 });
     return JSON.parse(line.slice(word.length + 1));
   }
   return { ...spawned, up: () => said('up'), failed: () => said('failed') };

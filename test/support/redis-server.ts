@@ -30,10 +30,11 @@ export async function findRedis(dir: string): Promise<RedisServer> {
     throw new Error(
       'the tests need Redis: install redis-server, start one on 127.0.0.1:6379, or set TRUEUP_TEST_REDIS_URL',
     );
-  return start(program, dir);
+  return startRedis(program, dir);
 }
 
-async function start(program: string, dir: string): Promise<RedisServer> {
+/** A Redis of one's own, for a test that stops it or looks at all of it. `program` is a `redis-server`. */
+export async function startRedis(program: string, dir: string): Promise<RedisServer> {
   const port = await sparePort();
   const args = [
     '--port',
@@ -84,7 +85,8 @@ async function installed(): Promise<string | undefined> {
   return onPath('redis-server');
 }
 
-async function onPath(name: string): Promise<string | undefined> {
+/** Where a program is. Undefined when it is not installed. */
+export async function onPath(name: string): Promise<string | undefined> {
   const { PATH = '' } = process.env;
   for (const dir of PATH.split(delimiter)) {
     const path = join(dir, name);

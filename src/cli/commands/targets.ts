@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { EXIT, TrueupError } from '../../error.ts';
 import {
+  discardRun,
   holdTarget,
   readWatermark,
   releaseHeldRun,
@@ -9,6 +10,7 @@ import {
 } from '../../jobs/operator.ts';
 import { maxSendsInWindow } from '../../store/gates.ts';
 import { releaseReplay } from '../../store/meta.ts';
+import { rowId } from '../../store/row-id.ts';
 import { printObject } from '../output.ts';
 import { actor, withStore } from '../session.ts';
 import { wholeNumber } from './runs.ts';
@@ -45,6 +47,22 @@ export function registerTargets(program: Command): void {
             : await releaseTarget(db, loaded.config, what, decision);
         if (!released) throw new TrueupError('TRU_NOT_HELD', `${what} is not on hold`, { exit: EXIT.usage });
         printObject(format, { released: what });
+      }),
+    );
+  program
+    .command('discard <run>')
+    .description('ends a run that is held or not finished; its diffs stay open and are not repaired by it')
+    .requiredOption('--reason <text>', 'why; kept in the audit')
+    .addHelpText('after', '\nExample:\n  trueup discard 12 --reason "the replica was behind"')
+    .action((run: string, options: { reason: string }, command: Command) =>
+      withStore(command, async ({ format }, { db }) => {
+        const decision = { actor: actor(), reason: options.reason };
+        if (!(await discardRun(db, rowId(run), decision))) {
+          throw new TrueupError('TRU_NO_RUN', `there is no run ${run} that is not done`, {
+            exit: EXIT.usage,
+          });
+        }
+        printObject(format, { discarded: run });
       }),
     );
   program

@@ -66,7 +66,7 @@ export const START_RATE: RateState = {
 const HALVE_EVERY_MS = 10_000;
 const HALVE_AT_SHARE = 0.2;
 /** Fewer outcomes than this prove nothing about a share of 20 %: see docs/decisions/0003-adaptive-window.md. */
-const SHARE_MINIMUM = 50;
+const SHARE_MINIMUM = 80;
 const GROW_EVERY_MS = 1_000;
 const GROW_BY = 0.02;
 const RAMP_START = 0.05;
@@ -202,7 +202,7 @@ function adapt(state: RateState, event: RateEvent, nowMs: number, ceiling: numbe
 }
 
 /**
- * Whether 20 % of the recent outcomes were bad. Recent is the last 10 s; when these hold fewer than 50 outcomes it
+ * Whether 20 % of the recent outcomes were bad. Recent is the last 10 s; when these hold fewer than 80 outcomes it
  * reaches further back, at most 60 s and never past the last halving, since older outcomes belong to the old rate.
  */
 function tooManyBad(state: RateState, nowMs: number): boolean {

@@ -18,9 +18,11 @@ export function checkCompare(path: Path, reconciliation: Reconciliation): readon
 }
 
 function checkMapped(path: Path, at: Path, field: string, reconciliation: Reconciliation): CrossProblem[] {
+  // A part of the key may be compared too: it stands where the key stands.
+  if (reconciliation.key.includes(field)) return [];
   const absent = (['source', 'downstream'] as const).flatMap((side) => {
-    const mapped = mappedFields(reconciliation[side]);
-    return mapped === null || mapped.includes(field) ? [] : [{ side, mapped }];
+    const mapped = mappedFields(reconciliation[side], reconciliation.compare);
+    return mapped.includes(field) ? [] : [{ side, mapped }];
   });
   if (absent.length === 0) return [];
   const sides = absent.map(({ side }) => side);

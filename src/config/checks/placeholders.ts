@@ -6,10 +6,13 @@ export interface Placeholder {
   readonly path: Path;
 }
 
-/** Every `{name}` in the strings of a value, keys of objects included. */
+/** Every `{name}` and `{name|number}` in the strings of a value, keys of objects included. */
 export function placeholdersIn(value: unknown, path: Path): readonly Placeholder[] {
   if (typeof value === 'string')
-    return [...value.matchAll(/\{([A-Za-z][\w.-]*)\}/g)].map(([, name = '']) => ({ name, path }));
+    return [...value.matchAll(/\{([\p{L}\p{N}_.|\s-]+)\}/gu)].map(([, inner = '']) => ({
+      name: inner.replace(/\|number$/, ''),
+      path,
+    }));
   if (Array.isArray(value)) return value.flatMap((item, at) => placeholdersIn(item, [...path, at]));
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([key, item]) => [

@@ -1,13 +1,13 @@
 import type { CrossProblem } from '../cross-problem.ts';
 import { suggest } from '../nearest.ts';
 import type { Path } from '../path.ts';
-import type { Config, HttpSideConfig, PostgresSideConfig, SideConfig } from '../schema.ts';
+import type { Config, HttpSideConfig, PostgresSideConfig, Rule, SideConfig } from '../schema.ts';
 import { checkAddress, HTTP, hasScheme, POSTGRES } from './address.ts';
 import { placeholdersIn } from './placeholders.ts';
 
-/** The names a side maps; null where it maps none and takes every name as the column of that name. */
-export function mappedFields(side: SideConfig): readonly string[] | null {
-  return side.fields === undefined ? null : namesOf(side.fields);
+/** The fields that are read of a side: what it maps; of a PostgreSQL side that maps none, what is compared. */
+export function mappedFields(side: SideConfig, compare: Readonly<Record<string, Rule>>): readonly string[] {
+  return side.fields === undefined ? Object.keys(compare) : namesOf(side.fields);
 }
 
 /** Without a time (and for HTTP a list) the records of a window cannot be found. */
@@ -118,18 +118,18 @@ function checkLookup(path: Path, side: HttpSideConfig, key: readonly string[]): 
       },
     ];
   if (lookup.batch > 1) return [];
-  const parts = key.map((name) => `key.${name}`);
-  const wanted = parts.map((part) => `{${part}}`).join(' and ');
-  const unknown = used.filter((name) => name.startsWith('key.') && !parts.includes(name));
+  const wanted = key.map((name) => `{key.${name}}`).join(' and ');
+  const unknown = used.filter((name) => name.startsWith('key.') && !key.includes(name.slice('key.'.length)));
   const problems: CrossProblem[] = unknown.map((name) => ({
     path: at,
     predicate: `holds {${name}}, which is no part of the key`,
     hint: `use ${wanted}`,
     reads,
   }));
-  if (unknown.length > 0 || used.includes('key') || parts.every((part) => used.includes(part)))
-    return problems;
-  const hint = `put {key}${key.length > 1 ? ` (all parts), or ${wanted},` : ''} into path, query or body`;
+  const whole = used.includes('keys') || (key.length === 1 && used.includes('key'));
+  const parts = key.every((name) => used.includes(name) || used.includes(`key.${name}`));
+  if (unknown.length > 0 || whole || parts) return problems;
+  const hint = `put ${key.length === 1 ? '{key}' : wanted} into path, query or body`;
   return [{ path: at, predicate: 'asks for one key and does not say where it goes', hint, reads }];
 }
 

@@ -8,6 +8,8 @@ import { mappedFields } from './side.ts';
 type Kind = 'missing' | 'mismatched' | 'extra';
 
 const IDENTITY = ['reconciliation', 'businessKey', 'operation', 'businessDate'];
+/** What an action may send besides fields and the key. */
+const SENT = ['idempotencyKey', 'reconciliation', 'operation', 'businessDate', 'traceId'];
 const ABSENT: Readonly<Record<Kind, 'source' | 'downstream' | undefined>> = {
   missing: 'downstream',
   extra: 'source',
@@ -35,6 +37,15 @@ export function checkIdempotency(
       path: here,
       predicate: 'is the same for every record',
       hint: 'put {businessKey} into it',
+    });
+  if (!/^[\x21-\x7e]+$/.test(template))
+    problems.push({ path: here, predicate: 'is not plain ASCII', hint: 'leave spaces and accents out' });
+  // Else ("1", "23") and ("12", "3") would have the same key.
+  if (/\}[A-Za-z0-9%~{]/.test(template))
+    problems.push({
+      path: here,
+      predicate: 'has a placeholder that runs into what follows',
+      hint: 'put a mark such as : between them',
     });
   if (from !== undefined)
     problems.push(...checkSourceField(path, [...at, 'idempotency', 'from'], from, reconciliation));
@@ -77,10 +88,15 @@ export function checkActionTemplates(
       : action.type === 'sql'
         ? { bind: action.bind }
         : { input: action.input };
-  const fields = placeholdersIn(templates, here).filter(({ name }) =>
-    /^(source|downstream|key)\./.test(name),
-  );
-  const problems = fields.flatMap((placeholder) => checkField(path, kind, reconciliation, placeholder));
+  const problems = placeholdersIn(templates, here).flatMap((placeholder) => {
+    const { name, path: at } = placeholder;
+    if (/^(source|downstream|key)\./.test(name)) return checkField(path, kind, reconciliation, placeholder);
+    if (SENT.includes(name) || (name === 'key' && reconciliation.key.length === 1)) return [];
+    const hint = `known are {${[...SENT, 'key.NAME', 'source.FIELD', 'downstream.FIELD'].join('}, {')}}`;
+    return [
+      { path: at, predicate: `uses {${name}}, which is not known here`, hint, reads: [[...path, 'key']] },
+    ];
+  });
   if (action.type === 'sql') problems.push(...checkBind(here, action.statement, action.bind));
   return problems;
 }
@@ -110,12 +126,18 @@ function checkField(
       `use {${owner === 'source' ? 'downstream' : 'source'}.${field}} or {key.NAME}`,
       [],
     );
-  const mapped = mappedFields(reconciliation[owner]);
-  if (mapped === null || mapped.includes(field)) return [];
+  const mapped = readFields(reconciliation, owner);
+  if (mapped.includes(field)) return [];
   return problem(`which is no field of the ${owner}`, suggest(field, mapped, `fields of the ${owner}`), [
     [...path, owner, 'fields'],
     [...path, owner, 'type'],
   ]);
+}
+
+/** Compared fields are read whether they are mapped or are parts of the key. */
+function readFields(reconciliation: Reconciliation, side: 'source' | 'downstream'): readonly string[] {
+  const { compare } = reconciliation;
+  return [...new Set([...mappedFields(reconciliation[side], compare), ...Object.keys(compare)])];
 }
 
 export function checkSourceField(
@@ -124,8 +146,8 @@ export function checkSourceField(
   field: string,
   reconciliation: Reconciliation,
 ): CrossProblem[] {
-  const mapped = mappedFields(reconciliation.source);
-  if (mapped === null || mapped.includes(field)) return [];
+  const mapped = readFields(reconciliation, 'source');
+  if (mapped.includes(field)) return [];
   return [
     {
       path: at,

@@ -1,6 +1,6 @@
 import type { Key } from '../record.ts';
 
-/** Values for the placeholders of a call: `{key}`, `{keys}`, a key part's name, `{from}`, `{to}`, `{cursor}`, `{page}`. */
+/** Values for the placeholders of a call: `{key}`, `{keys}`, a key part as `{NAME}` or `{key.NAME}`, `{from}`, `{to}`, `{cursor}`, `{page}`. */
 export type Placeholders = Readonly<Record<string, PlaceholderValue>>;
 /** Null stands for a cursor that is not there yet: its query parameter or body member is left out. */
 export type PlaceholderValue = string | number | null | readonly KeyValue[];
@@ -16,9 +16,14 @@ export function keyValue(key: Key, keyNames: readonly string[]): KeyValue {
   return Object.fromEntries(keyNames.map((name, i) => [name, key[i] ?? '']));
 }
 
-/** Placeholders of a call for one key: `{key}` where it has a single part, and each part by its name. */
+/** Placeholders of a call for one key: `{key}` where it has a single part, and each part by its name, also as `key.NAME` as in actions. */
 export function singleKey(key: Key, keyNames: readonly string[]): Placeholders {
-  const parts = Object.fromEntries(keyNames.map((name, i) => [name, key[i] ?? '']));
+  const parts = Object.fromEntries(
+    keyNames.flatMap((name, i) => [
+      [name, key[i] ?? ''],
+      [`key.${name}`, key[i] ?? ''],
+    ]),
+  );
   return keyNames.length === 1 ? { ...parts, key: key[0] ?? '' } : parts;
 }
 

@@ -162,6 +162,10 @@ describe('HTTP sides', () => {
       'lookup: asks for one key and does not say where it goes',
     ]);
     expect(await wrongHttp('{ path: "/o/{key.shop}/{key.no}" }', '', '[shop, no]')).toEqual([]);
+    expect(await wrongHttp('{ path: "/o/{shop}/{no}" }', '', '[shop, no]')).toEqual([]);
+    expect(await wrongHttp('{ path: "/o/{key}" }', '', '[shop, no]')).toEqual([
+      'lookup: asks for one key and does not say where it goes',
+    ]);
     expect(await wrongHttp('{ path: "/o/{key.shoop}" }')).toEqual([
       'lookup: holds {key.shoop}, which is no part of the key',
     ]);
@@ -285,6 +289,10 @@ describe('repairs', () => {
     expect(await template('{businessKey}-{uuid}')).toEqual([`${at} uses {uuid}, which is random`]);
     expect(await template('{businessKey}-{runId}')).toEqual([`${at} uses {runId}, which is an internal id`]);
     expect(await template('{businessKey}-{shop}')).toEqual([`${at} uses {shop}, which is not known here`]);
+    expect(await template('{businessKey}{operation}')).toEqual([
+      `${at} has a placeholder that runs into what follows`,
+    ]);
+    expect(await template('{businessKey} {operation}')).toEqual([`${at} is not plain ASCII`]);
     expect(await template('{reconciliation}')).toEqual([`${at} is the same for every record`]);
     expect(await template('{businessKey}-{source.amont}')).toEqual([
       `${at} uses {source.amont}, which is no field of the source`,
@@ -307,6 +315,12 @@ describe('repairs', () => {
     expect(await wrong(repair('missing', '', action))).toEqual([
       'repair.missing.action.path: uses {source.no}, which is no field of the source',
       'repair.missing.action.headers.X: uses {downstream.amount}, and there is no downstream record of a missing one',
+    ]);
+    const known =
+      '{ type: http, path: "/o/{key}", body: { a: "{source.amount|number}", k: "{idempotencyKey}", x: "{}" } }';
+    await load(pair(repair('missing', '', known), PARTNER));
+    expect(await wrong(repair('missing', '', '{ type: http, path: "/o/{id}" }'))).toEqual([
+      'repair.missing.action.path: uses {id}, which is not known here',
     ]);
     expect(await wrong(repair('extra', '', '{ type: http, path: "/o/{source.amount}" }'))).toEqual([
       'repair.extra.action.path: uses {source.amount}, and there is no source record of an extra one',

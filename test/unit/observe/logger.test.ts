@@ -65,6 +65,19 @@ describe('createLogger', () => {
     expect(JSON.stringify(line)).not.toContain('huge');
   });
 
+  test('writes the stored record of an error like the error itself', () => {
+    const { logger, parsed } = capture();
+    const cause = { name: 'Error', message: 'reset', code: 'ECONNRESET', stack: null, cause: null };
+    const err = { name: 'RetryableError', message: 'not sent', code: null, stack: 'at a.ts:1', cause };
+    logger.error({ event: 'attempt-exhausted', err });
+    expect(parsed()[0].err).toEqual({
+      type: 'RetryableError',
+      message: 'not sent',
+      stack: 'at a.ts:1',
+      cause: { type: 'Error', message: 'reset', code: 'ECONNRESET' },
+    });
+  });
+
   test('ends a cause chain that is a cycle', () => {
     const { logger, lines } = capture();
     const err = new Error('round');

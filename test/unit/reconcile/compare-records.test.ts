@@ -5,7 +5,11 @@ import { compareKey } from '../../../src/reconcile/compare-records.ts';
 import { digestRecords } from '../../../src/reconcile/digest.ts';
 import { record } from '../../support/records.ts';
 
-const rules = { state: ruleSchema.parse('text'), amount: ruleSchema.parse('decimal'), note: ruleSchema.parse('ignore') };
+const rules = {
+  state: ruleSchema.parse('text'),
+  amount: ruleSchema.parse('decimal'),
+  note: ruleSchema.parse('ignore'),
+};
 const context = { rules, digestKey: 'k' };
 const row = (state: string, amount: string, note = '') =>
   record('a', { state, amount: { type: 'decimal', text: amount }, note });
@@ -76,8 +80,15 @@ describe('the verdict about a key', () => {
   });
 
   it('is given once per key of a page', () => {
-    const verdicts = comparePage([['a'], ['b']], [row('PAID', '1')], [record('b', row('N', '1').fields)], context);
-    expect([...verdicts].map(([key, verdict]) => [key, verdict.verdict === 'differs' && verdict.finding.kind])).toEqual([
+    const verdicts = comparePage(
+      [['a'], ['b']],
+      [row('PAID', '1')],
+      [record('b', row('N', '1').fields)],
+      context,
+    );
+    expect(
+      [...verdicts].map(([key, verdict]) => [key, verdict.verdict === 'differs' && verdict.finding.kind]),
+    ).toEqual([
       ['["a"]', 'missing'],
       ['["b"]', 'extra'],
     ]);
@@ -101,7 +112,9 @@ describe('a digest', () => {
   });
 
   it('keeps null apart from text', () => {
-    expect(of(record('1', { a: { type: 'null' }, b: '' }))).not.toBe(of(record('1', { a: '', b: { type: 'null' } })));
+    expect(of(record('1', { a: { type: 'null' }, b: '' }))).not.toBe(
+      of(record('1', { a: '', b: { type: 'null' } })),
+    );
   });
 
   it('is of no use without the key', () => {

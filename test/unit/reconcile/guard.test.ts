@@ -3,7 +3,11 @@ import { guard } from '../../../src/reconcile/guard.ts';
 import type { DiffKind, FieldDifference, Finding, Value } from '../../../src/reconcile/record.ts';
 
 const policy = { maxDiffs: 1000, maxRatio: 0.2, minRecords: 100 };
-const findings = (kind: DiffKind, count: number, fields: (i: number) => FieldDifference[] = () => []): Finding[] =>
+const findings = (
+  kind: DiffKind,
+  count: number,
+  fields: (i: number) => FieldDifference[] = () => [],
+): Finding[] =>
   Array.from({ length: count }, (_, i) => ({
     key: [String(i)],
     kind,
@@ -15,7 +19,9 @@ const findings = (kind: DiffKind, count: number, fields: (i: number) => FieldDif
     sourceDigest: 's',
     downstreamDigest: 'd',
   }));
-const field = (source: Value, downstream: Value): FieldDifference[] => [{ field: 'f', source, downstream, rule: 'r' }];
+const field = (source: Value, downstream: Value): FieldDifference[] => [
+  { field: 'f', source, downstream, rule: 'r' },
+];
 const decimal = (text: string): Value => ({ type: 'decimal', text });
 const instant = (hour: number, i: number): Value => ({
   type: 'instant',
@@ -24,7 +30,9 @@ const instant = (hour: number, i: number): Value => ({
 
 describe('the guard', () => {
   it('lets ordinary diffs pass', () => {
-    expect(guard({ source: 1000, downstream: 1000 }, findings('mismatched', 30), policy)).toEqual({ ok: true });
+    expect(guard({ source: 1000, downstream: 1000 }, findings('mismatched', 30), policy)).toEqual({
+      ok: true,
+    });
     expect(guard({ source: 0, downstream: 0 }, [], policy)).toEqual({ ok: true });
   });
 

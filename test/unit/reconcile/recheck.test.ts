@@ -24,11 +24,16 @@ const differs = (digest: string | null) => ({ verdict: 'differs', finding: findi
 
 describe('the recheck of a suspect', () => {
   it('heals it when the sides agree', () => {
-    expect(recheck(witnessed(), { verdict: 'match', sourceDigest: 's1' }, policy)).toEqual({ next: 'healed' });
+    expect(recheck(witnessed(), { verdict: 'match', sourceDigest: 's1' }, policy)).toEqual({
+      next: 'healed',
+    });
   });
 
   it('makes it a diff when it still differs and the source stood still, though the downstream moved', () => {
-    expect(recheck(witnessed(), differs('s1'), policy)).toEqual({ next: 'diff', finding: finding('s1', 'd2') });
+    expect(recheck(witnessed(), differs('s1'), policy)).toEqual({
+      next: 'diff',
+      finding: finding('s1', 'd2'),
+    });
   });
 
   it('makes it a diff when the source still has no record', () => {
@@ -44,7 +49,9 @@ describe('the recheck of a suspect', () => {
       downstreamDigest: 'd2',
     });
     expect(recheck(witnessed(2), differs('s2'), policy)).toMatchObject({ afterMs: 120_000, looks: 3 });
-    expect(recheck(witnessed(90), differs('s2'), { ...policy, looks: 99 })).toMatchObject({ afterMs: 480_000 });
+    expect(recheck(witnessed(90), differs('s2'), { ...policy, looks: 99 })).toMatchObject({
+      afterMs: 480_000,
+    });
   });
 
   it('gives up as undecided when the source never stands still', () => {
@@ -56,7 +63,12 @@ describe('the recheck of a suspect', () => {
   });
 
   it('passes on what cannot be judged', () => {
-    const verdict = { verdict: 'undecided', key: ['a'], reason: 'amount: unreadable', finding: null } as const;
+    const verdict = {
+      verdict: 'undecided',
+      key: ['a'],
+      reason: 'amount: unreadable',
+      finding: null,
+    } as const;
     expect(recheck(witnessed(), verdict, policy)).toEqual({
       next: 'undecided',
       reason: 'amount: unreadable',

@@ -83,7 +83,10 @@ describe('the window of a scheduled run', () => {
   });
 
   it('ends before midnight when yesterday has not settled yet', () => {
-    const { window, heldBackMs } = schedule({ day: 'yesterday', settle: '30s' }, { sourceNow: at('00:00:10') });
+    const { window, heldBackMs } = schedule(
+      { day: 'yesterday', settle: '30s' },
+      { sourceNow: at('00:00:10') },
+    );
     expect(window.to).toBe(moment('2026-11-29T23:59:40Z'));
     expect(heldBackMs).toBe(0);
   });
@@ -93,8 +96,10 @@ describe('coverage', () => {
   const window = { from: at('11:00'), to: at('12:00') };
 
   it('starts with the first window', () => expect(advanceCoverage(null, window)).toBe(at('12:00')));
-  it('moves to the end of a window it reaches', () => expect(advanceCoverage(at('11:00'), window)).toBe(at('12:00')));
-  it('does not jump over what was never read', () => expect(advanceCoverage(at('10:59:59.999999'), window)).toBeNull());
+  it('moves to the end of a window it reaches', () =>
+    expect(advanceCoverage(at('11:00'), window)).toBe(at('12:00')));
+  it('does not jump over what was never read', () =>
+    expect(advanceCoverage(at('10:59:59.999999'), window)).toBeNull());
   it('never moves back', () => expect(advanceCoverage(at('12:30'), window)).toBe(at('12:30')));
 });
 
@@ -107,6 +112,8 @@ describe('chunks', () => {
     ]);
   });
 
-  it('of an empty window are none', () => expect(chunks({ from: at('10:00'), to: at('10:00') }, 1000)).toEqual([]));
-  it('have a length', () => expect(() => chunks({ from: at('10:00'), to: at('11:00') }, 0)).toThrow(RangeError));
+  it('of an empty window are none', () =>
+    expect(chunks({ from: at('10:00'), to: at('10:00') }, 1000)).toEqual([]));
+  it('have a length', () =>
+    expect(() => chunks({ from: at('10:00'), to: at('11:00') }, 0)).toThrow(RangeError));
 });

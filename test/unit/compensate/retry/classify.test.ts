@@ -12,7 +12,11 @@ interface Corpus {
     readonly class: string;
     readonly code: string;
   }[];
-  readonly statuses: readonly { readonly status: number; readonly dedupes?: boolean; readonly class: string }[];
+  readonly statuses: readonly {
+    readonly status: number;
+    readonly dedupes?: boolean;
+    readonly class: string;
+  }[];
 }
 
 const corpus: Corpus = JSON.parse(
@@ -101,7 +105,10 @@ describe('classifyAnswer with matchers', () => {
     pending: [{ pointer: '/code', in: ['USERPAYING'] }],
     retryable: [{ pointer: '/code', in: ['SYSTEM_BUSY'] }],
     unknown: [{ pointer: '/code', in: ['BANKERROR'] }],
-    fatal: [{ pointer: '/code', in: ['SIGN_ERROR'] }, { status: [400], message: 'deadline' }],
+    fatal: [
+      { pointer: '/code', in: ['SIGN_ERROR'] },
+      { status: [400], message: 'deadline' },
+    ],
   };
   const judge = (status: number, body: string) => {
     const { class: outcome, code } = classifyAnswer(answer(status, body), answers, { dedupes: false });

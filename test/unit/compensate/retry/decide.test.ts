@@ -13,7 +13,10 @@ function input(
     quickTargetFailures: 0,
     elapsedMs: 1000,
     targetDownMs: 0,
-    policy: { attempts: 3, wait: { kind: 'exponential', base: 500, factor: 2, step: 500, cap: 8000, jitter: 0 } },
+    policy: {
+      attempts: 3,
+      wait: { kind: 'exponential', base: 500, factor: 2, step: 500, cap: 8000, jitter: 0 },
+    },
     target: { giveUpAfterMs: 24 * HOUR, maxSlowMs: 30_000, dedupes: false },
     random: () => 0.5,
     ...rest,
@@ -84,6 +87,7 @@ describe('decide', () => {
   it('never calls a person for a target that is down before giveUpAfter, whatever else is true (rule 6.7)', () => {
     for (const quick of [1, 2, 3, 1000])
       for (const attempts of [0, 3, 99])
-        for (const elapsedMs of [0, 1e9]) expect(down(quick, { attempts, elapsedMs }).event).not.toBe('escalate');
+        for (const elapsedMs of [0, 1e9])
+          expect(down(quick, { attempts, elapsedMs }).event).not.toBe('escalate');
   });
 });

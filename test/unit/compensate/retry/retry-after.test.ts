@@ -25,7 +25,19 @@ describe('parseRetryAfter', () => {
   });
 
   it('gives null for anything else, never NaN', () => {
-    for (const junk of ['', 'soon', '-1', '+5', '1.5', '1e3', '0x10', '12 s', '2026-11-30T12:00:00Z', 'Mon, 31 Feb 2026 00:00:00 GMT', 'NaN'])
+    for (const junk of [
+      '',
+      'soon',
+      '-1',
+      '+5',
+      '1.5',
+      '1e3',
+      '0x10',
+      '12 s',
+      '2026-11-30T12:00:00Z',
+      'Mon, 31 Feb 2026 00:00:00 GMT',
+      'NaN',
+    ])
       expect(parse(junk), junk).toBeNull();
     expect(parse(undefined)).toBeNull();
     expect(parse(null)).toBeNull();

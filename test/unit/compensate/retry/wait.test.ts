@@ -38,7 +38,9 @@ describe('waitBefore', () => {
   });
 
   it('is a finite number within [0, cap] at any attempt, 2000 included', () => {
-    const kinds = fc.constantFrom('fixed', 'incremental', 'exponential', 'random') as fc.Arbitrary<WaitPolicy['kind']>;
+    const kinds = fc.constantFrom('fixed', 'incremental', 'exponential', 'random') as fc.Arbitrary<
+      WaitPolicy['kind']
+    >;
     fc.assert(
       fc.property(
         kinds,
@@ -73,7 +75,10 @@ describe('stop and policy', () => {
   it('takes the longer of its own wait and the one it was told', () => {
     const retry = { attempts: 3, wait: policy({}) };
     expect(nextTry({ attempts: 1, elapsedMs: 0 }, retry, () => 0.5)).toEqual({ next: 'retry', waitMs: 500 });
-    expect(nextTry({ attempts: 1, elapsedMs: 0 }, retry, () => 0.5, 5000)).toEqual({ next: 'retry', waitMs: 5000 });
+    expect(nextTry({ attempts: 1, elapsedMs: 0 }, retry, () => 0.5, 5000)).toEqual({
+      next: 'retry',
+      waitMs: 5000,
+    });
   });
 
   it('describes itself', () => {

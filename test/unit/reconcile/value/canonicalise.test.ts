@@ -5,7 +5,11 @@ import { parseJson } from '../../../../src/reconcile/value/lossless-json.ts';
 
 const textOf = (raw: string, type: ValueType, zone?: string) => {
   const value = canonicalise(raw, type, { zone });
-  return value.type === 'undecided' ? `undecided: ${value.reason}` : value.type === 'null' ? null : value.text;
+  return value.type === 'undecided'
+    ? `undecided: ${value.reason}`
+    : value.type === 'null'
+      ? null
+      : value.text;
 };
 
 describe('canonical values', () => {

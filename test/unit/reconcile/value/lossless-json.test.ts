@@ -56,9 +56,12 @@ describe('a JSON pointer', () => {
     expect(node && canonicalJson(node)).toBe(text);
   });
 
-  it.each(['/nothing', '/a~1b/~0/2', '/a~1b/~0/01', '/a~1b/~0/-', '/x/0/deeper'])('finds nothing at %j', (pointer) => {
-    expect(pointTo(document, parsePointer(pointer))).toBeUndefined();
-  });
+  it.each(['/nothing', '/a~1b/~0/2', '/a~1b/~0/01', '/a~1b/~0/-', '/x/0/deeper'])(
+    'finds nothing at %j',
+    (pointer) => {
+      expect(pointTo(document, parsePointer(pointer))).toBeUndefined();
+    },
+  );
 
   it('refuses text that is no pointer', () => {
     expect(() => parsePointer('a')).toThrow(TypeError);

@@ -1,0 +1,94 @@
+import type { StateName } from '../compensate/state.ts';
+import type { Db } from './database.ts';
+
+/** Rows on their way from the ledger to the queue. */
+
+/**
+ * Rule 6.6: planned rows that are first in line for their key become ready, oldest first. Two promoters at once are
+ * kept apart by the unique index and by skipping locked rows; what one of them skips, the next sweep promotes.
+ */
+export async function promotePlanned(db: Db, limit: number): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `with first as (
+       select c.id from compensation c
+        where c.state = 'planned'
+          and not exists (select from compensation o
+                           where o.target = c.target and o.order_scope = c.order_scope
+                             and o.business_key = c.business_key and o.id <> c.id
+                             and (o.state in ('ready', 'queued', 'sending', 'retrying', 'deferred', 'unknown', 'applied')
+                                  or (o.state = 'escalated' and o.last_unknown)
+                                  or (o.state in ('planned', 'held') and o.id < c.id)))
+        order by c.id limit :limit for update skip locked)
+     update compensation set state = 'ready', due_at = clock_timestamp()
+       from first where compensation.id = first.id returning compensation.id`,
+    { limit },
+  );
+  return rows.length;
+}
+
+export interface Dispatched {
+  readonly id: string;
+  readonly ring: number;
+  readonly retry: boolean;
+}
+
+/**
+ * Moves due rows of a target from the ledger to "queued", each with a new ring number (rule 6.19). Retries get at
+ * least one place and at most one in five while fresh work is ready; idle shares go to whoever waits (rule 6.13).
+ */
+export async function dispatchDue(
+  db: Db,
+  target: string,
+  places: number,
+  ringMs: number,
+): Promise<Dispatched[]> {
+  if (places < 1) return [];
+  const take = async (states: readonly StateName[], limit: number): Promise<string[]> => {
+    const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      `select id from compensation
+        where target = ? and state = any(?) and due_at <= clock_timestamp()
+        order by id limit ? for update skip locked`,
+      [target, [...states], limit],
+    );
+    return rows.map((row) => row.id);
+  };
+  const retries = await take(['retrying'], places);
+  const fresh = await take(['ready', 'deferred'], places);
+  const retryPlaces = Math.max(places - fresh.length, Math.ceil(places / 5));
+  const chosenRetries = retries.slice(0, Math.min(retryPlaces, places));
+  const chosenFresh = fresh.slice(0, places - chosenRetries.length);
+  if (chosenRetries.length + chosenFresh.length === 0) return [];
+  const { rows } = await db.raw<{ rows: { id: string; ring: number }[] }>(
+    `update compensation set state = 'queued', ring = ring + 1,
+            ring_until = clock_timestamp() + ? * interval '1 millisecond'
+      where id = any(?) returning id, ring`,
+    [ringMs, [...chosenRetries, ...chosenFresh]],
+  );
+  const retry = new Set(chosenRetries);
+  return rows
+    .map((row) => ({ id: row.id, ring: row.ring, retry: retry.has(row.id) }))
+    .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+}
+
+export interface TargetLoad {
+  readonly queued: number;
+  readonly sending: number;
+}
+
+export async function targetLoads(db: Db): Promise<Map<string, TargetLoad>> {
+  const { rows } = await db.raw<{ rows: { target: string; queued: number; sending: number }[] }>(
+    `select target, (count(*) filter (where state = 'queued'))::int as queued,
+            (count(*) filter (where state = 'sending'))::int as sending
+       from compensation where state in ('queued', 'sending') group by target`,
+  );
+  return new Map(rows.map((row) => [row.target, { queued: row.queued, sending: row.sending }]));
+}
+
+/** Targets that have anything to dispatch now. */
+export async function targetsWithDueWork(db: Db): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { target: string }[] }>(
+    `select distinct target from compensation
+      where state in ('ready', 'retrying', 'deferred') and due_at <= clock_timestamp()`,
+  );
+  return rows.map((row) => row.target);
+}
