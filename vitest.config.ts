@@ -24,6 +24,8 @@ export default defineConfig({
       { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 300_000 } },
     ],
     // Read by .ci/run, which prints the totals of all suites at the end.
-    ...(process.env['CI'] ? { reporters: ['default', ['json', { outputFile: '.vitest/results.json' }]] } : {}),
+    ...(process.env['CI']
+      ? { reporters: ['default', ['json', { outputFile: '.vitest/results.json' }]] }
+      : {}),
   },
 });

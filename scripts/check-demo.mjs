@@ -11,7 +11,11 @@ const expectations = [
   ['warehouse missing', warehouse.counts.missing, 50],
   ['doubled effects', result.effects.doubled, 0],
   ['escalated', result.compensations.escalated, 25],
-  ['planned = verified + healed + escalated', result.compensations.planned, result.compensations.verified + result.compensations.healed + result.compensations.escalated],
+  [
+    'planned = verified + healed + escalated',
+    result.compensations.planned,
+    result.compensations.verified + result.compensations.healed + result.compensations.escalated,
+  ],
 ];
 const bounds = [
   ['sends in any 60 s within the watermark', result.watermark.maxSendsIn60s <= result.watermark.perMinute],
@@ -19,7 +23,9 @@ const bounds = [
   ['at least one alert sent', result.alerts.sent >= 1],
 ];
 const wrong = [
-  ...expectations.filter(([, found, expected]) => found !== expected).map(([what, found, expected]) => `${what}: ${found}, not ${expected}`),
+  ...expectations
+    .filter(([, found, expected]) => found !== expected)
+    .map(([what, found, expected]) => `${what}: ${found}, not ${expected}`),
   ...bounds.filter(([, holds]) => !holds).map(([what]) => `not so: ${what}`),
 ];
 console.log(JSON.stringify(result));

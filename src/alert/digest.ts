@@ -34,7 +34,7 @@ export function digest(messages: readonly [AlertMessage, ...AlertMessage[]]): Al
     dominantError: null,
     detail: null,
     link: last.link,
-    command: 'trueup alerts',
+    command: 'trueup diffs',
     at: last.at,
   };
 }

@@ -119,14 +119,14 @@ function plural(count: number, one: string, many: string): string {
 interface Words {
   readonly open: (subject: string, count: number) => string;
   readonly recovered: (subject: string) => string;
-  readonly command: (condition: Condition) => string;
+  readonly command: (condition: Condition) => string | null;
 }
 
 const WORDS: Readonly<Record<AlertKind, Words>> = {
   diffs: {
     open: (name, count) => `${name}: ${plural(count, 'diff', 'diffs')} found`,
     recovered: (name) => `${name}: no diff is open any more`,
-    command: ({ reconciliation }) => `trueup diffs --reconciliation ${reconciliation}`,
+    command: ({ reconciliation }) => `trueup diffs --where reconciliation=${reconciliation}`,
   },
   escalated: {
     open: (name, count) => `${name}: ${plural(count, 'diff needs', 'diffs need')} a person`,
@@ -134,12 +134,12 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
     command: ({ reconciliation, facts }) =>
       facts.samples[0]?.id
         ? `trueup diff ${facts.samples[0].id}`
-        : `trueup diffs --reconciliation ${reconciliation}`,
+        : `trueup diffs --where reconciliation=${reconciliation}`,
   },
   'run-held': {
     open: (name, count) => `${name}: ${plural(count, 'run is', 'runs are')} on hold, release or discard`,
     recovered: (name) => `${name}: no run is on hold any more`,
-    command: () => 'trueup runs',
+    command: ({ reconciliation }) => `trueup runs ${reconciliation}`,
   },
   'run-incomplete': {
     open: (name, count) =>
@@ -147,18 +147,18 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
         ? `${name}: the latest run is incomplete`
         : `${name}: the latest ${amount(count)} runs are incomplete`,
     recovered: (name) => `${name}: a run was complete again`,
-    command: () => 'trueup runs',
+    command: ({ reconciliation }) => `trueup runs ${reconciliation}`,
   },
   'replay-stalled': {
     open: (name, count) =>
       `${name}: ${plural(count, 'repair waits', 'repairs wait')} for a target that stays down`,
     recovered: (name) => `${name}: no repair waits for a target that is down`,
-    command: ({ reconciliation }) => `trueup diffs --reconciliation ${reconciliation}`,
+    command: ({ reconciliation }) => `trueup diffs --where reconciliation=${reconciliation}`,
   },
   'channel-failing': {
     open: (channel, count) =>
       `alert channel ${channel}: ${plural(count, 'message', 'messages')} not delivered`,
     recovered: (channel) => `alert channel ${channel}: delivers again`,
-    command: ({ reconciliation }) => `trueup alert test ${reconciliation}`,
+    command: () => null,
   },
 };

@@ -92,7 +92,9 @@ function fill(input: KeyInput): string {
     'literal' in piece && index > 0 ? [piece.literal.charAt(0)] : [],
   );
   return pieces
-    .map((piece) => ('literal' in piece ? piece.literal : textForName(piece.name, input, new Set(separators))))
+    .map((piece) =>
+      'literal' in piece ? piece.literal : textForName(piece.name, input, new Set(separators)),
+    )
     .join('');
 }
 

@@ -14,7 +14,7 @@ export interface CompareContext {
 }
 
 /** Names of the fields that decide, in a fixed order. Ignored ones are read and stored, but do not. */
-export function comparedFields(rules: Readonly<Record<string, Rule>>): readonly string[] {
+function comparedFields(rules: Readonly<Record<string, Rule>>): readonly string[] {
   return Object.keys(rules)
     .filter((field) => rules[field]?.ignore !== true)
     .sort();

@@ -17,8 +17,13 @@ async function makePostgres(): Promise<SideFixture> {
   await admin.query(
     `create table ${table} (order_no text, state text, amount numeric(20, 2), paid_at timestamptz)`,
   );
+  // A user as the README asks for: it may read this table and nothing else.
+  const reader = `reader_${randomBytes(4).toString('hex')}`;
+  await admin.query(`create role ${reader} login password 'hunter2'`);
+  await admin.query(`grant select on ${table} to ${reader}`);
   const open = (url: string) => {
     const address = new URL(url);
+    address.username = reader;
     address.password = 'hunter2';
     const config = {
       type: 'postgres',
@@ -40,6 +45,8 @@ async function makePostgres(): Promise<SideFixture> {
       }
     },
     async close() {
+      await admin.query(`drop owned by ${reader}`);
+      await admin.query(`drop role ${reader}`);
       await admin.end();
       await database.drop();
     },

@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ruleSchema } from '../../src/config/schema.ts';
 import { mergeStreams } from '../../src/reconcile/diff.ts';
-import { addMillis, type Instant } from '../../src/reconcile/instant.ts';
+import { addMillis, type Instant, parseInstant } from '../../src/reconcile/instant.ts';
 import { compareKeys } from '../../src/reconcile/key.ts';
 import { type ReadResult, readWindow } from '../../src/reconcile/read-window.ts';
 import { type DiffKind, keyText, type SideRecord, type Value } from '../../src/reconcile/record.ts';
 import { SeenKeys } from '../../src/reconcile/seen-keys.ts';
 import { canonicalDecimal } from '../../src/reconcile/value/decimal.ts';
+import { canonicalInstant } from '../../src/reconcile/value/instant.ts';
 import { chunks } from '../../src/reconcile/window.ts';
 import { ArraySide } from '../support/array-side.ts';
 import { at, NOON, record } from '../support/records.ts';
@@ -273,6 +274,31 @@ describe('a canonical decimal', () => {
         const [whole = '', fraction = ''] = (text ?? '').split('.');
         expect(BigInt(`${whole}${fraction.padEnd(scale, '0')}`)).toBe(units);
       }),
+    );
+  });
+});
+
+describe('a canonical instant', () => {
+  it('is the same by the quick way and by the calendar, for every day', () => {
+    const numbers = fc.tuple(
+      fc.integer({ min: 1, max: 9999 }),
+      fc.integer({ min: 0, max: 13 }),
+      fc.integer({ min: 0, max: 32 }),
+      fc.integer({ min: 0, max: 24 }),
+      fc.integer({ min: 0, max: 999_999 }),
+    );
+    fc.assert(
+      fc.property(numbers, ([year, month, day, hour, us]) => {
+        const pad = (n: number, width: number) => String(n).padStart(width, '0');
+        const text = `${pad(year, 4)}-${pad(month, 2)}-${pad(day, 2)} ${pad(hour, 2)}:59:00.${pad(us, 6)}`;
+        const byCalendar = parseInstant(`${text}-00:00`);
+        const expected = byCalendar === undefined ? 'undecided' : byCalendar;
+        const quick = canonicalInstant(`${text}+00`);
+        const local = canonicalInstant(text, 'UTC');
+        expect('text' in quick ? quick.text : 'undecided').toBe(expected);
+        expect('text' in local ? local.text : 'undecided').toBe(expected);
+      }),
+      { numRuns: 1000 },
     );
   });
 });

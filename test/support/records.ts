@@ -10,7 +10,7 @@ export function at(time: string): Instant {
 
 export const NOON: Window = { from: at('12:00'), to: at('13:00') };
 
-export function text(value: string): Value {
+function text(value: string): Value {
   return { type: 'text', text: value };
 }
 

@@ -11,7 +11,7 @@ export interface SideContext {
 type Mapping = readonly string[] | Readonly<Record<string, string>>;
 
 /** A mapping as pairs of name and place (column or JSON pointer); names in a list stand for themselves. */
-export function pairsOf(mapping: Mapping): readonly (readonly [string, string])[] {
+function pairsOf(mapping: Mapping): readonly (readonly [string, string])[] {
   return Array.isArray(mapping)
     ? mapping.map((name: string) => [name, name] as const)
     : Object.entries(mapping);

@@ -6,9 +6,12 @@ export type InstantReading =
   /** Why no single moment is meant. */
   | { readonly undecided: string };
 
-/** A whole moment in UTC. Days 29 to 31 take the slower way, which knows the lengths of the months. */
-const PLAIN_UTC =
-  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]))[T ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|\+00)$/;
+/** Every day but 29 February, which needs to know its year. */
+const DAY = '(?:0[1-9]|1[0-2])-(?:0[1-9]|1\\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31';
+/** A valid moment in UTC, or in a zone not said: the form of nearly all values, read without a calendar. */
+const PLAIN = new RegExp(
+  `^(\\d{4}-(?:${DAY}))[T ]((?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d)(?:\\.(\\d{1,6}))?(Z|\\+00)?$`,
+);
 const LOCAL = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?$/;
 
 /**
@@ -18,8 +21,10 @@ const LOCAL = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?
  */
 export function canonicalInstant(text: string, zone?: string): InstantReading {
   const trimmed = text.trim();
-  const plain = PLAIN_UTC.exec(trimmed);
-  if (plain) return { text: `${plain[1]}T${plain[2]}.${(plain[3] ?? '').padEnd(6, '0')}Z` };
+  const plain = PLAIN.exec(trimmed);
+  if (plain && (plain[4] !== undefined || zone === 'UTC')) {
+    return { text: `${plain[1]}T${plain[2]}.${(plain[3] ?? '').padEnd(6, '0')}Z` };
+  }
   const instant = parseInstant(trimmed);
   if (instant !== undefined) return { text: instant };
   if (trimmed === 'infinity' || trimmed === '-infinity') return { text: trimmed };

@@ -16,7 +16,7 @@ describe('the message of a condition', () => {
   test('says the count in its title and how to see more', () => {
     const draft = openDraft(condition(), NOW, 'https://trueup.example/');
     expect(draft.title).toBe('orders: 2,000 diffs found');
-    expect(draft.command).toBe('trueup diffs --reconciliation orders');
+    expect(draft.command).toBe('trueup diffs --where reconciliation=orders');
     expect(draft.link).toBe('https://trueup.example/');
   });
 

@@ -15,7 +15,11 @@ const between = (schedule: ReturnType<typeof rules>, zone: string, from: string,
 describe('nextSlot', () => {
   it('gives the next wall time of a daily schedule', () => {
     const slot = nextSlot(rules('0 4 * * *'), 'Asia/Shanghai', Date.parse('2026-11-30T20:00:00Z'));
-    expect(slot).toEqual({ localTime: '2026-12-02T04:00', occurrence: 1, nominal: '2026-12-01T20:00:00.000000Z' });
+    expect(slot).toEqual({
+      localTime: '2026-12-02T04:00',
+      occurrence: 1,
+      nominal: '2026-12-01T20:00:00.000000Z',
+    });
   });
 
   it('is strictly later than the moment asked for', () => {
@@ -25,7 +29,9 @@ describe('nextSlot', () => {
   });
 
   it('finds 29 February, and refuses 30 February', () => {
-    expect(nextSlot(rules('0 0 29 2 *'), 'UTC', Date.parse('2026-01-01T00:00:00Z'))?.localTime).toBe('2028-02-29T00:00');
+    expect(nextSlot(rules('0 0 29 2 *'), 'UTC', Date.parse('2026-01-01T00:00:00Z'))?.localTime).toBe(
+      '2028-02-29T00:00',
+    );
     expect(() => nextSlot(rules('0 0 30 2 *'), 'UTC', 0)).toThrow(/day of month/);
   });
 
@@ -40,15 +46,47 @@ describe('nextSlot', () => {
 describe('clock changes', () => {
   // The clocks of these zones skip the local time in question; cron-parser drops the run of that day.
   it.each([
-    ['Africa/Cairo', '0 0 * * *', '2026-04-23T12:00', '2026-04-25T12:00', ['2026-04-24T00:00', '2026-04-25T00:00']],
-    ['America/Havana', '0 0 * * *', '2026-03-07T12:00', '2026-03-09T12:00', ['2026-03-08T00:00', '2026-03-09T00:00']],
-    ['Australia/Lord_Howe', '15 2 * * *', '2026-10-03T12:00', '2026-10-05T12:00', ['2026-10-04T02:15', '2026-10-05T02:15']],
-    ['America/New_York', '30 2 * * *', '2026-03-07T12:00', '2026-03-09T12:00', ['2026-03-08T02:30', '2026-03-09T02:30']],
-    ['Europe/Berlin', '30 2 * * *', '2026-03-28T12:00', '2026-03-30T12:00', ['2026-03-29T02:30', '2026-03-30T02:30']],
+    [
+      'Africa/Cairo',
+      '0 0 * * *',
+      '2026-04-23T12:00',
+      '2026-04-25T12:00',
+      ['2026-04-24T00:00', '2026-04-25T00:00'],
+    ],
+    [
+      'America/Havana',
+      '0 0 * * *',
+      '2026-03-07T12:00',
+      '2026-03-09T12:00',
+      ['2026-03-08T00:00', '2026-03-09T00:00'],
+    ],
+    [
+      'Australia/Lord_Howe',
+      '15 2 * * *',
+      '2026-10-03T12:00',
+      '2026-10-05T12:00',
+      ['2026-10-04T02:15', '2026-10-05T02:15'],
+    ],
+    [
+      'America/New_York',
+      '30 2 * * *',
+      '2026-03-07T12:00',
+      '2026-03-09T12:00',
+      ['2026-03-08T02:30', '2026-03-09T02:30'],
+    ],
+    [
+      'Europe/Berlin',
+      '30 2 * * *',
+      '2026-03-28T12:00',
+      '2026-03-30T12:00',
+      ['2026-03-29T02:30', '2026-03-30T02:30'],
+    ],
   ])('%s: %s runs every day, after the gap on the day that has one', (zone, cron, from, to, expected) => {
     const slots = between(rules(cron), zone, from, to);
     expect(slots.map((slot) => slot.localTime)).toEqual(expected);
-    expect(between(rules(cron, { gap: 'skip' }), zone, from, to).map((slot) => slot.localTime)).toEqual(expected.slice(1));
+    expect(between(rules(cron, { gap: 'skip' }), zone, from, to).map((slot) => slot.localTime)).toEqual(
+      expected.slice(1),
+    );
   });
 
   it('runs at the first instant after the gap', () => {
@@ -58,9 +96,12 @@ describe('clock changes', () => {
 
   it('runs once, twice or on the second pass of a local time that exists twice', () => {
     const day = (overlap: 'first' | 'both' | 'last') =>
-      between(rules('30 1 * * *', { overlap }), 'America/New_York', '2026-11-01T00:00', '2026-11-01T23:00').map(
-        ({ occurrence, nominal }) => [occurrence, nominal],
-      );
+      between(
+        rules('30 1 * * *', { overlap }),
+        'America/New_York',
+        '2026-11-01T00:00',
+        '2026-11-01T23:00',
+      ).map(({ occurrence, nominal }) => [occurrence, nominal]);
     const first = [1, '2026-11-01T05:30:00.000000Z'];
     const second = [2, '2026-11-01T06:30:00.000000Z'];
     expect(day('first')).toEqual([first]);
@@ -78,7 +119,9 @@ describe('clock changes', () => {
     const spring = between(rules('*/15 * * * *'), zone, '2026-03-08T00:00', '2026-03-08T06:00');
     const autumn = between(rules('*/15 * * * *'), zone, '2026-11-01T00:00', '2026-11-01T06:00');
     for (const slots of [spring, autumn]) {
-      const gaps = slots.slice(1).map((slot, index) => Date.parse(slot.nominal) - Date.parse(slots[index]?.nominal ?? ''));
+      const gaps = slots
+        .slice(1)
+        .map((slot, index) => Date.parse(slot.nominal) - Date.parse(slots[index]?.nominal ?? ''));
       expect(new Set(gaps)).toEqual(new Set([900_000]));
     }
     expect(spring).toHaveLength(20);
