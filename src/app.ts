@@ -9,7 +9,7 @@ import { createSender } from './compensate/actions/create.ts';
 import { type GateTiming, MINUTE } from './compensate/gate/watermark.ts';
 import { repairByName } from './compensate/plan.ts';
 import type { LoadedConfig } from './config/load.ts';
-import type { Config, Repair, SideConfig } from './config/schema.ts';
+import type { Config, Repair, SideConfig, Target } from './config/schema.ts';
 import { Secret } from './config/secret.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts';
 import { openBackend, type QueueBackend } from './jobs/backend.ts';
@@ -21,6 +21,8 @@ import type { Pair } from './jobs/pair.ts';
 import { takeTurn } from './jobs/read-gate.ts';
 import type { ReconcileDeps } from './jobs/reconcile-window.ts';
 import type { RepairRoute, SendDeps } from './jobs/run-compensation.ts';
+import { TIMES, type Times } from './jobs/times.ts';
+import { Turns } from './jobs/turns.ts';
 import type { WorkerParts } from './jobs/worker.ts';
 import { createAttemptSummary } from './observe/attempt-summary.ts';
 import type { Logger } from './observe/logger.ts';
@@ -103,6 +105,8 @@ export interface Ports {
   readonly checkpoint?: (name: string) => Promise<void>;
   /** Shorter windows for the gate, so that its theorem is tested in seconds. */
   readonly timing?: GateTiming;
+  /** Shorter leases, so that a crash need not be waited for. */
+  readonly times?: Times;
   readonly openSide?: typeof createSide;
 }
 
@@ -144,6 +148,7 @@ export async function openApp(
     onError: (err) => logger.debug({ event: 'queue.error', err }, 'queue connection error'),
   });
   const timing = ports.timing ?? MINUTE;
+  const times = ports.times ?? TIMES;
   const workerId = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const metrics = createMetrics({ version: VERSION });
   const draining = new AbortController();
@@ -153,7 +158,7 @@ export async function openApp(
     rules: pair.config.compare,
     digestKey: meta.digestKey.reveal(),
   });
-  const routes = new Routes({ loaded, pairs, look, stopping: stopping.signal });
+  const routes = new Routes({ loaded, pairs, look, timing, stopping: stopping.signal });
   const summary = createAttemptSummary(logger);
   const channels = Object.entries(config.alerts.channels).map(([name, channel]) =>
     createChannel(name, channel),
@@ -163,6 +168,7 @@ export async function openApp(
     workerId,
     configRevision,
     timing,
+    times,
     route: (compensation) => routes.of(compensation),
     takeSlot: (gate, target, signal) => takeTurn(() => grantCall(db, { gate, target, timing }), signal),
     logger,
@@ -177,6 +183,7 @@ export async function openApp(
     look: look(pair),
     configRevision,
     logger,
+    times,
     checkpoint: send.checkpoint,
     onRead: (counts) => {
       metrics.rowsRead(pair.name, 'source', counts.source);
@@ -205,13 +212,16 @@ export async function openApp(
       configRevision,
       pairs,
       look,
+      times,
       send,
       reconcile,
       evaluateAlerts: async () => {
         await inTransaction(db, (trx) => refreshAlerts(trx, config.alerts));
       },
       deliverAlerts: async (signal) => {
-        for (const delivery of await deliverAlerts({ db, channels, signal }))
+        const { checkpoint } = send;
+        const leaseMs = times.alertLease;
+        for (const delivery of await deliverAlerts({ db, channels, signal, leaseMs, checkpoint }))
           noteDelivery(delivery, logger, metrics);
       },
       summarise: () => summary.flush(),
@@ -269,14 +279,19 @@ interface RouteDeps {
   readonly loaded: LoadedConfig;
   readonly pairs: ReadonlyMap<string, Pair>;
   readonly look: (pair: Pair) => CompareContext;
+  readonly timing: GateTiming;
   readonly stopping: AbortSignal;
 }
+
+/** A look is taken about this long before its turn, so that it is still fresh then. */
+const NEAR_SECONDS = 0.7;
 
 /** Senders and gathered looks, one per repair and per reconciliation, made when first needed. */
 class Routes {
   readonly #deps: RouteDeps;
   readonly #senders = new Map<string, Sender>();
   readonly #looks = new Map<string, LookBatch>();
+  readonly #turns = new Map<string, Turns>();
 
   constructor(deps: RouteDeps) {
     this.#deps = deps;
@@ -295,6 +310,7 @@ class Routes {
       gate: target.upstream ?? compensation.target,
       sender: this.#sender(`${pair.name} ${compensation.repair}`, repair),
       look: (key) => this.#look(pair).look(key),
+      turns: this.#turnsOf(target.upstream ?? compensation.target, target),
     };
   }
 
@@ -315,6 +331,17 @@ class Routes {
     const { look, stopping } = this.#deps;
     const made = new LookBatch((keys) => lookBoth(keys, pair.source, pair.downstream, look(pair), stopping));
     this.#looks.set(pair.name, made);
+    return made;
+  }
+
+  #turnsOf(gate: string, target: Target): Turns {
+    const known = this.#turns.get(gate);
+    if (known) return known;
+    const { concurrency, watermark } = target;
+    const perSecond =
+      watermark === 'unlimited' ? concurrency : (watermark * 1000) / this.#deps.timing.windowMs;
+    const made = new Turns({ concurrency, nearness: Math.ceil(perSecond * NEAR_SECONDS) + 1 });
+    this.#turns.set(gate, made);
     return made;
   }
 

@@ -11,6 +11,7 @@ import {
   releaseMessages,
 } from '../store/alert-messages.ts';
 import type { Db } from '../store/database.ts';
+import { TIMES } from './times.ts';
 
 /** What one send to one channel came to; for the log and `trueup_alerts_total`. */
 export interface Delivery {
@@ -24,8 +25,6 @@ export interface Delivery {
 }
 
 const SEND_MS = 15_000;
-/** Longer than a send may take. After a crash the next worker sends the message again, under the same id. */
-const LEASE_MS = 30_000;
 const BACK_OFF: WaitPolicy = {
   kind: 'exponential',
   base: 1_000,
@@ -40,31 +39,38 @@ const BACK_OFF: WaitPolicy = {
  * gets its messages in order. A message is delivered at least once: it leaves the outbox only when the channel took
  * it or refused it for good. A failure is tried again after 1 s, doubling up to 5 min, and the rest of the channel's
  * messages waits with it. When more messages wait than the channel's rate allows, they become one. Throws what the
- * store throws, after all channels ended.
+ * store throws, after all channels ended. After a crash in mid-send the message is sent again, under the same id, when
+ * `leaseMs` is over; left out: 30 s. `checkpoint` is called between a send and its record, for the crash suite.
  */
 export async function deliverAlerts({
-  db,
   channels,
-  signal,
-}: {
-  db: Db;
-  channels: readonly Channel[];
-  signal: AbortSignal;
-}): Promise<readonly Delivery[]> {
-  const ended = await Promise.allSettled(channels.map((channel) => deliverChannel(db, channel, signal)));
+  ...delivering
+}: Delivering & { readonly channels: readonly Channel[] }): Promise<readonly Delivery[]> {
+  const ended = await Promise.allSettled(channels.map((channel) => deliverChannel(delivering, channel)));
   const broken = ended.find((end) => end.status === 'rejected');
   if (broken) throw broken.reason;
   return ended.flatMap((end) => (end.status === 'fulfilled' ? end.value : []));
 }
 
-async function deliverChannel(db: Db, channel: Channel, signal: AbortSignal): Promise<Delivery[]> {
+interface Delivering {
+  readonly db: Db;
+  readonly signal: AbortSignal;
+  readonly leaseMs?: number;
+  readonly checkpoint?: (name: string) => Promise<void>;
+}
+
+async function deliverChannel(
+  { db, signal, leaseMs = TIMES.alertLease, checkpoint }: Delivering,
+  channel: Channel,
+): Promise<Delivery[]> {
   const deliveries: Delivery[] = [];
   while (!signal.aborted) {
-    const claimed = await claimMessages(db, channel.name, (load) => claimSize(load, channel.rate), LEASE_MS);
+    const claimed = await claimMessages(db, channel.name, (load) => claimSize(load, channel.rate), leaseMs);
     const [first, ...rest] = claimed.map(({ message }) => message);
     if (first === undefined) break;
     const message = digest([first, ...rest]);
     const delivered = await channel.send(message, AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]));
+    await checkpoint?.('in-alert-delivery');
     if (!delivered.sent && signal.aborted) {
       await releaseMessages(db, claimed);
       break;

@@ -12,7 +12,7 @@ import { gateStatus } from '../store/gates.ts';
 import { ringDueRuns } from '../store/runs.ts';
 import { liveWorkers } from '../store/workers.ts';
 import type { QueueBackend } from './backend.ts';
-import { RING_MS } from './run-compensation.ts';
+import type { Times } from './times.ts';
 
 /** Rows move to the queue only this far ahead of their slots, so that hold, cancel and a new N act at once. */
 const AHEAD_MS = 2_000;
@@ -23,6 +23,7 @@ export interface DispatchDeps {
   readonly db: Db;
   readonly queue: QueueBackend;
   readonly timing: GateTiming;
+  readonly times: Times;
   readonly targets: Readonly<Record<string, Target>>;
   readonly checkpoint: (name: string) => Promise<void>;
 }
@@ -40,7 +41,7 @@ export async function dispatchCompensations(deps: DispatchDeps): Promise<number>
     if (!target) continue;
     const load = loads.get(name) ?? { queued: 0, sending: 0 };
     const places = await placesFor(deps, name, target, load, workers);
-    const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, RING_MS));
+    const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring));
     await deps.checkpoint('after-commit-before-ring');
     await ring(deps.queue, rung);
     count += rung.length;
@@ -77,8 +78,13 @@ async function ring(queue: QueueBackend, rung: readonly Dispatched[]): Promise<v
 const RUN_BATCH = 50;
 
 /** Puts due runs on the queue. */
-export async function dispatchRuns(db: Db, queue: QueueBackend): Promise<number> {
-  const rung = await inTransaction(db, (trx) => ringDueRuns(trx, RUN_BATCH, RING_MS));
+export async function dispatchRuns(
+  db: Db,
+  queue: QueueBackend,
+  { times, checkpoint }: Pick<DispatchDeps, 'times' | 'checkpoint'>,
+): Promise<number> {
+  const rung = await inTransaction(db, (trx) => ringDueRuns(trx, RUN_BATCH, times.ring));
+  if (rung.length > 0) await checkpoint('after-commit-before-run-ring');
   await queue.add(
     'runs',
     rung.map((run) => ({ id: `r${run.id}-${run.ring}`, data: { id: run.id } })),

@@ -37,6 +37,7 @@ import {
 } from '../store/suspects.ts';
 import type { Pair } from './pair.ts';
 import { planFindings } from './plan-findings.ts';
+import type { Times } from './times.ts';
 
 /**
  * The order of a run's stages: window -> read -> suspects | recheck -> diffs | guard -> plan -> one commit. Each call
@@ -48,12 +49,12 @@ export interface ReconcileDeps {
   readonly look: CompareContext;
   readonly configRevision: number | null;
   readonly logger: Logger;
+  readonly times: Times;
   readonly checkpoint: (name: string) => Promise<void>;
   readonly onRead: (counts: { source: number; downstream: number }) => void;
   readonly onEnded: (result: string) => void;
 }
 
-export const RUN_LEASE_MS = 60_000;
 const RECHECK_BATCH = 1000;
 /** A transient failure of a side is tried again this often, with these pauses, before the run ends incomplete. */
 const TRY_AGAIN_MS = [1000, 5000] as const;
@@ -168,7 +169,7 @@ async function keepingLease<T>(
 ): Promise<T> {
   const lost = new AbortController();
   const timer = setInterval(() => {
-    renewRunLease(deps.db, run, RUN_LEASE_MS).then(
+    renewRunLease(deps.db, run, deps.times.runLease).then(
       (ours) => {
         if (!ours) lost.abort(new Error('the run was taken over'));
       },
@@ -176,7 +177,7 @@ async function keepingLease<T>(
       (err: unknown) =>
         deps.logger.warn({ event: 'run.lease-not-renewed', run: run.id, err }, 'lease not renewed'),
     );
-  }, RUN_LEASE_MS / 3);
+  }, deps.times.runLease / 3);
   try {
     return await fn(AbortSignal.any([signal, lost.signal]));
   } finally {
@@ -205,6 +206,7 @@ async function recheckSuspects(deps: ReconcileDeps, run: Run, signal: AbortSigna
         inner,
       ),
     );
+    await deps.checkpoint('after-recheck');
     const policy = { delayMs: pair.config.recheck.delay, looks: pair.config.recheck.looks };
     await endSuspects(
       db,

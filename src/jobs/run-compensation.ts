@@ -2,21 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Sender } from '../compensate/action.ts';
 import { sentence } from '../compensate/escalate.ts';
 import { type GateTiming, mayStart } from '../compensate/gate/watermark.ts';
-import { planCompensation } from '../compensate/plan.ts';
 import { mayRepeat } from '../compensate/settle.ts';
 import type { Repair, Target } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
-import type { Finding, Key } from '../reconcile/record.ts';
-import { SideError } from '../reconcile/side.ts';
+import type { Key } from '../reconcile/record.ts';
 import { type Compensation, changeState, claimQueued } from '../store/compensations.ts';
-import { type Db, inTransaction, storeClock } from '../store/database.ts';
-import { closeDiff, recordDiffEvent } from '../store/diffs.ts';
-import { dropSlot, type Granted, grantSend } from '../store/gates.ts';
+import { type Db, inTransaction } from '../store/database.ts';
+import { recordDiffEvent } from '../store/diffs.ts';
+import { dropSlot } from '../store/gates.ts';
+import { type GrantedSlot, lookAndAsk } from './look-and-ask.ts';
 import type { Look } from './look-batch.ts';
 import type { Pair } from './pair.ts';
-import { planDiff } from './plan-findings.ts';
 import { recordOutcome } from './record-outcome.ts';
+import type { Times } from './times.ts';
+import type { Turns } from './turns.ts';
 
 /** Everything a send needs to know about the repair it performs. */
 export interface RepairRoute {
@@ -27,6 +27,7 @@ export interface RepairRoute {
   readonly gate: string;
   readonly sender: Sender;
   readonly look: (key: Key) => Promise<Look>;
+  readonly turns: Turns;
 }
 
 export interface EndedAttempt {
@@ -43,6 +44,7 @@ export interface SendDeps {
   readonly workerId: string;
   readonly configRevision: number | null;
   readonly timing: GateTiming;
+  readonly times: Times;
   /** `undefined` when the active configuration no longer has this repair. */
   readonly route: (compensation: Compensation) => RepairRoute | undefined;
   readonly takeSlot: (gate: string, target: Target, signal: AbortSignal) => Promise<void>;
@@ -54,15 +56,9 @@ export interface SendDeps {
   readonly draining: AbortSignal;
 }
 
-/** A claimed row whose worker says nothing for this long goes back to the ledger. */
-export const RING_MS = 30_000;
-/** Longest wait for a slot within one job; beyond it the row returns to the ledger. */
-const LONGEST_WAIT_MS = 8_000;
-const AFTER_FAILED_LOOK_MS = 5_000;
-
 /** The order of a compensation's stages: look -> gate slot -> send -> record. (Looks after a send: settle.ts.) */
 export async function runCompensation(deps: SendDeps, job: { id: string; ring: number }): Promise<void> {
-  const claimed = await claimQueued(deps.db, job.id, job.ring, deps.workerId, RING_MS);
+  const claimed = await claimQueued(deps.db, job.id, job.ring, deps.workerId, deps.times.ring);
   if (!claimed) return;
   await deps.checkpoint('after-claim');
   const route = deps.route(claimed);
@@ -79,8 +75,22 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
     await end(deps, claimed, { type: 'escalate', reason: 'unresolved' }, sentence('unresolved'));
     return;
   }
-  const granted = await lookUntilGranted(deps, claimed, route);
+  const place = route.turns.take();
+  const granted = await lookAndAsk(deps, claimed, route, place);
   if (!granted) return;
+  try {
+    await sendGranted(deps, claimed, route, granted);
+  } finally {
+    place.ended();
+  }
+}
+
+async function sendGranted(
+  deps: SendDeps,
+  claimed: Compensation,
+  route: RepairRoute,
+  granted: GrantedSlot,
+): Promise<void> {
   await deps.checkpoint('after-slot');
   if (!(await waitForSlot(granted))) {
     await dropSlot(deps.db, claimed, granted);
@@ -90,13 +100,8 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
   const outcome = await send(deps, claimed, route, granted);
   await deps.checkpoint('after-answer');
   const result = await recordOutcome(deps, { compensation: claimed, route, granted, outcome, startedMs });
-  deps.onAttempt({
-    compensation: claimed,
-    attempt: granted.attempt,
-    outcome,
-    result,
-    gateWaitMs: granted.waitedMs,
-  });
+  const { attempt, waitedMs } = granted;
+  deps.onAttempt({ compensation: claimed, attempt, outcome, result, gateWaitMs: waitedMs });
 }
 
 /** Rule 6.10 once more, now that the repeat would really start: a hold can outlast the target's memory of the key. */
@@ -111,141 +116,6 @@ function repeatable(claimed: Compensation, { target, pair }: RepairRoute): boole
     rules,
     Math.max(pair.config.source.readLag, pair.config.downstream.readLag),
   );
-}
-
-// --------------------------------------------------------------------------------------------- look, then slot
-
-interface GrantedSlot extends Granted {
-  readonly finding: Finding;
-  readonly m0: number;
-  readonly m1: number;
-  readonly waitedMs: number;
-}
-
-/** Looks and asks in turn, so that the look is never older than `look.maxAge` when the send starts (rule 6.9). */
-async function lookUntilGranted(
-  deps: SendDeps,
-  claimed: Compensation,
-  route: RepairRoute,
-): Promise<GrantedSlot | null> {
-  const since = performance.now();
-  const maxAgeMs = route.pair.config.look.maxAge - deps.timing.horizonMs - deps.timing.validMs;
-  let look: Look | null = null;
-  for (;;) {
-    if (look === null || performance.now() - look.takenAtMs > maxAgeMs) {
-      look = await lookOrDefer(deps, claimed, route);
-      if (look === null) return null;
-    }
-    if (deps.draining.aborted) return putBack(deps, claimed, 0);
-    await route.sender.warm();
-    const m0 = performance.now();
-    const answer = await grantSend(deps.db, {
-      compensation: claimed,
-      gate: route.gate,
-      target: route.target,
-      worker: deps.workerId,
-      timing: deps.timing,
-    });
-    const m1 = performance.now();
-    switch (answer.kind) {
-      case 'gone':
-        return null;
-      case 'granted':
-        return look.verdict.verdict === 'differs'
-          ? { ...answer, finding: look.verdict.finding, m0, m1, waitedMs: m1 - since }
-          : null;
-      case 'open':
-        await changeState(deps.db, {
-          from: claimed,
-          event: { type: 'defer' },
-          dueInMs: answer.delayMs,
-          values: { target_down_since: deps.db.raw('coalesce(target_down_since, clock_timestamp())') },
-        });
-        return null;
-      case 'held':
-        return putBack(deps, claimed, 1000);
-      case 'wait':
-        if (m1 - since + answer.delayMs > LONGEST_WAIT_MS) return putBack(deps, claimed, answer.delayMs);
-        await sleep(Math.max(1, answer.delayMs));
-    }
-  }
-}
-
-async function putBack(deps: SendDeps, claimed: Compensation, dueInMs: number): Promise<null> {
-  await changeState(deps.db, { from: claimed, event: { type: 'put-back' }, dueInMs });
-  return null;
-}
-
-/** A fresh look, or null when it ended this compensation's turn: healed, changed, or not readable now. */
-async function lookOrDefer(deps: SendDeps, claimed: Compensation, route: RepairRoute): Promise<Look | null> {
-  let look: Look;
-  try {
-    look = await route.look(claimed.key);
-  } catch (error) {
-    if (!(error instanceof SideError)) throw error;
-    deps.logger.warn(
-      { event: 'look.failed', traceId: claimed.traceId, compensation: claimed.id, err: error },
-      'look failed',
-    );
-    await changeState(deps.db, { from: claimed, event: { type: 'defer' }, dueInMs: AFTER_FAILED_LOOK_MS });
-    return null;
-  }
-  if (look.verdict.verdict === 'match') {
-    await healed(deps, claimed);
-    return null;
-  }
-  if (look.verdict.verdict === 'undecided') {
-    await changeState(deps.db, {
-      from: claimed,
-      event: { type: 'defer' },
-      dueInMs: AFTER_FAILED_LOOK_MS,
-      detail: look.verdict.reason,
-    });
-    return null;
-  }
-  return (await stillThePlan(deps, claimed, route, look.verdict.finding)) ? look : null;
-}
-
-async function healed(deps: SendDeps, claimed: Compensation): Promise<void> {
-  await inTransaction(deps.db, async (trx) => {
-    if (!(await changeState(trx, { from: claimed, event: { type: 'look-equal' } }))) return;
-    await closeDiff(trx, claimed.diffId, {
-      state: 'healed',
-      by: 'trueup',
-      reason: 'the sides agree; nothing was sent',
-    });
-  });
-  deps.logger.debug(
-    { event: 'compensation.healed', traceId: claimed.traceId, compensation: claimed.id },
-    'healed already',
-  );
-}
-
-/** The records may have changed since the plan; then this plan is replaced by one for what they are now (rule 6.2). */
-async function stillThePlan(
-  deps: SendDeps,
-  claimed: Compensation,
-  route: RepairRoute,
-  finding: Finding,
-): Promise<boolean> {
-  const now = await storeClock(deps.db);
-  const plan = planCompensation({
-    finding,
-    reconciliation: { name: route.pair.name, config: route.pair.config },
-    now,
-  });
-  if (plan.plan === 'compensate' && plan.fingerprint === claimed.fingerprint) return true;
-  await inTransaction(deps.db, async (trx) => {
-    const event = { type: 'look-changed' } as const;
-    if (!(await changeState(trx, { from: claimed, event, detail: 'the records changed' }))) return;
-    await recordDiffEvent(trx, { diffId: claimed.diffId, compensationId: claimed.id, event: 'superseded' });
-    await planDiff(
-      trx,
-      { id: claimed.diffId, traceId: claimed.traceId, finding },
-      { pair: route.pair, now, runId: claimed.runId, configRevision: deps.configRevision },
-    );
-  });
-  return false;
 }
 
 async function end(

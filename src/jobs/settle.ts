@@ -20,8 +20,6 @@ import type { RepairRoute, SendDeps } from './run-compensation.ts';
 
 /** Most rows of one round; a full round is followed by the next at once. */
 export const SETTLE_BATCH = 200;
-/** A worker that claimed looks and died is followed by another after this. */
-const CLAIM_MS = 15_000;
 const AFTER_FAILED_LOOK_MS = 2_000;
 const NOT_TAKEN = 'accepted, not taken; one more round';
 
@@ -35,7 +33,7 @@ export async function settleDue(
   look: CompareContext,
   signal: AbortSignal,
 ): Promise<number> {
-  const rows = await claimSettles(deps.db, pair.name, SETTLE_BATCH, CLAIM_MS);
+  const rows = await claimSettles(deps.db, pair.name, SETTLE_BATCH, deps.times.settleClaim);
   if (rows.length === 0) return 0;
   let verdicts: ReadonlyMap<string, Verdict>;
   try {
@@ -49,6 +47,7 @@ export async function settleDue(
     );
     verdicts = new Map();
   }
+  await deps.checkpoint('before-settle');
   for (const row of rows) await settleOne(deps, pair, row, verdicts.get(keyText(row.key)));
   return rows.length;
 }

@@ -8,13 +8,14 @@ import { heartbeat, removeWorker } from '../store/workers.ts';
 import type { Consumer, QueueBackend, QueuedJob, Tick } from './backend.ts';
 import { dispatchCompensations, dispatchRuns } from './dispatch.ts';
 import type { Pair } from './pair.ts';
-import { type ReconcileDeps, RUN_LEASE_MS, reconcileStep } from './reconcile-window.ts';
+import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
 import { RELOOK_BATCH, relookDiffs } from './relook.ts';
 import { type Repeating, repeat } from './repeat.ts';
 import { runCompensation, type SendDeps } from './run-compensation.ts';
 import { claimDueSlots, type Scheduled } from './schedule.ts';
 import { SETTLE_BATCH, settleDue } from './settle.ts';
 import { sweep } from './sweep.ts';
+import type { Times } from './times.ts';
 
 /** What a worker process runs with; `app.ts` builds it. */
 export interface WorkerParts {
@@ -26,6 +27,7 @@ export interface WorkerParts {
   readonly configRevision: number | null;
   readonly pairs: ReadonlyMap<string, Pair>;
   readonly look: (pair: Pair) => CompareContext;
+  readonly times: Times;
   readonly send: SendDeps;
   readonly reconcile: (pair: Pair) => ReconcileDeps;
   /** Evaluates alert conditions and delivers messages; one round each. */
@@ -47,7 +49,6 @@ export interface RunningWorker {
 const PAUSE = {
   dispatch: 250,
   settle: 400,
-  sweep: 5_000,
   upkeep: 10_000,
   relook: 10_000,
   alerts: 2_000,
@@ -70,6 +71,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   return {
     drain: async (withinMs) => {
       await Promise.all(loops.map((loop) => loop.stop()));
+      await parts.send.checkpoint('in-drain');
       await Promise.all(consumers.map((consumer) => consumer.close(withinMs)));
       await removeWorker(parts.db, parts.workerId);
       parts.logger.info({ event: 'worker.stopped', worker: parts.workerId }, 'worker stopped');
@@ -123,11 +125,11 @@ function guarded(
 
 /** Does the steps of a run that are due, one after the other. */
 export async function stepRun(
-  parts: Pick<WorkerParts, 'db' | 'workerId' | 'pairs' | 'reconcile' | 'logger' | 'stopping'>,
+  parts: Pick<WorkerParts, 'db' | 'workerId' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'>,
   id: string,
 ): Promise<void> {
   for (;;) {
-    const run = await claimRun(parts.db, id, parts.workerId, RUN_LEASE_MS);
+    const run = await claimRun(parts.db, id, parts.workerId, parts.times.runLease);
     if (!run) return;
     const pair = parts.pairs.get(run.reconciliation);
     if (!pair) {
@@ -161,7 +163,7 @@ async function tick(parts: WorkerParts, name: string): Promise<void> {
   const scheduled = scheduledOf(parts).find((known) => known.name === name);
   if (!scheduled) return;
   const runs = await claimDueSlots(parts.db, scheduled);
-  if (runs.length > 0) await dispatchRuns(parts.db, parts.queue);
+  if (runs.length > 0) await dispatchRuns(parts.db, parts.queue, parts.send);
 }
 
 async function keepSchedules(parts: WorkerParts): Promise<void> {
@@ -184,6 +186,7 @@ function startLoops(parts: WorkerParts): Repeating[] {
     db,
     queue,
     timing: parts.send.timing,
+    times: parts.times,
     targets: parts.config.targets,
     checkpoint: parts.send.checkpoint,
   };
@@ -197,11 +200,11 @@ function startLoops(parts: WorkerParts): Repeating[] {
     loop(
       'dispatch-runs',
       PAUSE.dispatch,
-      once(() => dispatchRuns(db, queue)),
+      once(() => dispatchRuns(db, queue, parts.send)),
     ),
     loop(
       'sweep',
-      PAUSE.sweep,
+      parts.times.sweepPause,
       once(() => sweep(db, parts.logger)),
     ),
     loop(

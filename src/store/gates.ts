@@ -95,10 +95,9 @@ export interface SendRequest {
   readonly target: Target;
   readonly worker: string;
   readonly timing: GateTiming;
+  /** Milliseconds after its deadline before a send counts as lost. */
+  readonly leaseMarginMs: number;
 }
-
-/** Extra time after the deadline before a send counts as lost. */
-const LEASE_MARGIN_MS = 5_000;
 
 /**
  * Grants a slot and commits the attempt (number, lease, deadline) in the same transaction (rules 6.8, 6.14). Hold,
@@ -116,7 +115,7 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
       if (state !== gate.slots) await saveSlots(trx, request.gate, 'send', state, gate.system);
       return answer;
     }
-    const leaseInMs = answer.delayMs + answer.validMs + target.timeout.answer + LEASE_MARGIN_MS;
+    const leaseInMs = answer.delayMs + answer.validMs + target.timeout.answer + request.leaseMarginMs;
     const attempt = compensation.attemptNumber + 1;
     const ours = await changeState(trx, {
       from: compensation,
@@ -136,7 +135,7 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
       target: compensation.target,
       worker: request.worker,
       slotInMs: answer.delayMs,
-      deadlineInMs: leaseInMs - LEASE_MARGIN_MS,
+      deadlineInMs: leaseInMs - request.leaseMarginMs,
     });
     await saveSlots(trx, request.gate, 'send', state, gate.system);
     const idempotencyKey = withRevision(compensation.idempotencyKey, compensation.revision);
