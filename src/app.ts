@@ -12,7 +12,7 @@ import type { LoadedConfig } from './config/load.ts';
 import type { Config, Repair, SideConfig, Target } from './config/schema.ts';
 import { Secret } from './config/secret.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts';
-import { openBackend, type QueueBackend } from './jobs/backend.ts';
+import { createBackend, type QueueBackend } from './jobs/backend.ts';
 import { deliverAlerts } from './jobs/deliver-alerts.ts';
 import { LookBatch } from './jobs/look-batch.ts';
 import { noteAttempt, noteDelivery } from './jobs/notes.ts';
@@ -144,7 +144,7 @@ export async function openApp(
   const { digest, document } = loaded;
   const configRevision = await saveRevision(db, { digest, document, actor: 'trueup' });
   const queueUrl = config.queue.url ?? (env['QUEUE_URL'] ? new Secret(env['QUEUE_URL']) : store.url);
-  const queue = await openBackend({ url: queueUrl, options: config.queue }, meta.storeId.slice(0, 8), {
+  const queue = createBackend({ url: queueUrl, options: config.queue }, meta.storeId.slice(0, 8), {
     onError: (err) => logger.debug({ event: 'queue.error', err }, 'queue connection error'),
   });
   const timing = ports.timing ?? MINUTE;

@@ -5,7 +5,8 @@ import type { Db } from '../store/database.ts';
 import { deleteExpired } from '../store/retention.ts';
 import { claimRun, RunTakenOver } from '../store/runs.ts';
 import { heartbeat, removeWorker } from '../store/workers.ts';
-import type { Consumer, QueueBackend, QueuedJob, Tick } from './backend.ts';
+import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
+import type { Tick } from './bull.ts';
 import { dispatchCompensations, dispatchRuns } from './dispatch.ts';
 import type { Pair } from './pair.ts';
 import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
@@ -61,6 +62,7 @@ const RUN_CONCURRENCY = 4;
 const WAITING_PLACES = 64;
 
 export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
+  await parts.queue.open();
   await heartbeat(parts.db, { id: parts.workerId, version: parts.version, revision: parts.configRevision });
   const consumers = startConsumers(parts);
   const loops = startLoops(parts);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
-import { openBackend, type QueueBackend, type Tick } from '../../src/jobs/backend.ts';
+import { createBackend, type QueueBackend } from '../../src/jobs/backend.ts';
+import type { Tick } from '../../src/jobs/bull.ts';
 import { until } from '../support/wait.ts';
 
 /** What trueup needs of a queue, whatever carries it. */
@@ -23,9 +24,10 @@ export function describeQueue(
       const own = `t${Math.random().toString(36).slice(2, 10)}`;
       return {
         open: async (namespace = own) => {
-          const backend = await openBackend({ url: new Secret(server.url), options: {} }, namespace, {
+          const backend = createBackend({ url: new Secret(server.url), options: {} }, namespace, {
             onError: () => {},
           });
+          await backend.open();
           opened.push(backend);
           return backend;
         },
