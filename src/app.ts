@@ -15,7 +15,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgre
 import { createBackend, type QueueBackend } from './jobs/backend.ts';
 import { deliverAlerts } from './jobs/deliver-alerts.ts';
 import { LookBatch } from './jobs/look-batch.ts';
-import { noteAttempt, noteDelivery } from './jobs/notes.ts';
+import { noteAttempt, noteDelivery, noteEnded } from './jobs/notes.ts';
 import type { Actor } from './jobs/operator.ts';
 import type { Pair } from './jobs/pair.ts';
 import { takeTurn } from './jobs/read-gate.ts';
@@ -173,6 +173,7 @@ export async function openApp(
     takeSlot: (gate, target, signal) => takeTurn(() => grantCall(db, { gate, target, timing }), signal),
     logger,
     onAttempt: (attempt) => noteAttempt(attempt, summary, metrics),
+    onEnded: (ended) => noteEnded(ended, summary, metrics),
     checkpoint: ports.checkpoint ?? (async () => {}),
     random: Math.random,
     draining: draining.signal,

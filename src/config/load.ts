@@ -10,7 +10,7 @@ import { formatPath, isWithin, type Path, valueAt } from './path.ts';
 import { createRedactor, secretsIn } from './redact.ts';
 import { type Config, configSchema } from './schema.ts';
 import { formsAt } from './schema-walk.ts';
-import { configSecrets, withoutSecrets } from './secret-fields.ts';
+import { configSecrets, HIDDEN, withoutSecrets } from './secret-fields.ts';
 import { validate } from './validate.ts';
 import { type Position, readYaml, type YamlText } from './yaml-text.ts';
 
@@ -48,9 +48,34 @@ export async function loadConfig(path: string, env: Environment): Promise<Loaded
       [{ path: [], message: 'is empty', hint: 'write one with: trueup init' }],
       () => null,
     );
+  return accept(text, path, file, env);
+}
+
+/**
+ * The configuration of a stored revision, with what its `${...}` stand for in this process's environment; relative
+ * paths start where `file` is. Throws `ConfigError` as `loadConfig` does, also when a secret was written out in the
+ * file it came from, since that is not stored.
+ */
+export function loadStored(document: unknown, file: string, env: Environment): LoadedConfig {
+  if (JSON.stringify(document).includes(HIDDEN)) {
+    const message = 'holds secrets that were written out, which are not stored';
+    const hint =
+      'restart this process with the file itself, and write secrets as ${env:NAME} or ${file:PATH}';
+    throw configError('the stored configuration', [{ path: [], message, hint }], () => null);
+  }
+  const text = { kind: 'document' as const, document, problems: [], position: () => null };
+  return accept(text, 'the stored configuration', file, env);
+}
+
+function accept(
+  text: Extract<YamlText, { kind: 'document' }>,
+  shownPath: string,
+  file: string,
+  env: Environment,
+): LoadedConfig {
   const directory = dirname(file);
   const outcome = check(text, interpolate(text.document, outsideOf(env, directory)));
-  if (outcome.config === undefined) throw configError(path, outcome.complaints, text.position);
+  if (outcome.config === undefined) throw configError(shownPath, outcome.complaints, text.position);
   const document = withoutSecrets(text.document, outcome.config);
   return {
     config: outcome.config,

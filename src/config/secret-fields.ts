@@ -3,6 +3,9 @@ import { createRedactor, secretsIn } from './redact.ts';
 import type { Config } from './schema.ts';
 import { Secret } from './secret.ts';
 
+/** Stands in a stored document where a secret was written out. */
+export const HIDDEN = '[secret]';
+
 /** What must not be shown of the secret fields of a config, whether it was written out or came from outside. */
 export function configSecrets(config: Config): readonly string[] {
   return secretFields(config).flatMap(({ path, secret }) => hiddenParts(path, secret.reveal()));
@@ -33,7 +36,7 @@ export function withoutSecrets(document: unknown, config: Config): unknown {
 
 function mask(text: string, parts: readonly string[]): string {
   const longestFirst = [...parts].sort((a, b) => b.length - a.length);
-  return longestFirst.reduce((masked, part) => masked.replaceAll(part, '[secret]'), text);
+  return longestFirst.reduce((masked, part) => masked.replaceAll(part, HIDDEN), text);
 }
 
 /** Addresses that are called to tell somebody are secret as a whole: whoever has them can post. */

@@ -139,14 +139,16 @@ async function lookOrDefer(deps: SendDeps, claimed: Compensation, route: RepairR
 }
 
 async function healed(deps: SendDeps, claimed: Compensation): Promise<void> {
-  await inTransaction(deps.db, async (trx) => {
-    if (!(await changeState(trx, { from: claimed, event: { type: 'look-equal' } }))) return;
+  const ended = await inTransaction(deps.db, async (trx) => {
+    if (!(await changeState(trx, { from: claimed, event: { type: 'look-equal' } }))) return false;
     await closeDiff(trx, claimed.diffId, {
       state: 'healed',
       by: 'trueup',
       reason: 'the sides agree; nothing was sent',
     });
+    return true;
   });
+  if (ended) deps.onEnded({ compensation: claimed, result: 'healed' });
   deps.logger.debug(
     { event: 'compensation.healed', traceId: claimed.traceId, compensation: claimed.id },
     'healed already',

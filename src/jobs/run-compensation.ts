@@ -3,6 +3,7 @@ import type { Outcome, Sender } from '../compensate/action.ts';
 import { sentence } from '../compensate/escalate.ts';
 import { type GateTiming, mayStart } from '../compensate/gate/watermark.ts';
 import { mayRepeat } from '../compensate/settle.ts';
+import type { EscalationReason } from '../compensate/state.ts';
 import type { Repair, Target } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
@@ -39,6 +40,11 @@ export interface EndedAttempt {
   readonly gateWaitMs: number;
 }
 
+export interface EndedByLook {
+  readonly compensation: Compensation;
+  readonly result: 'verified' | 'healed' | EscalationReason;
+}
+
 export interface SendDeps {
   readonly db: Db;
   readonly workerId: string;
@@ -50,6 +56,8 @@ export interface SendDeps {
   readonly takeSlot: (gate: string, target: Target, signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
   readonly onAttempt: (attempt: EndedAttempt) => void;
+  /** A compensation ended by a look, not by an answer. */
+  readonly onEnded: (ended: EndedByLook) => void;
   readonly checkpoint: (name: string) => Promise<void>;
   readonly random: () => number;
   /** Aborted when the worker drains: nothing new is started then. */
@@ -124,15 +132,17 @@ async function end(
   event: { type: 'escalate'; reason: 'unplannable' | 'unresolved' },
   detail: string,
 ): Promise<void> {
-  await inTransaction(deps.db, async (trx) => {
-    if (!(await changeState(trx, { from: claimed, event, detail }))) return;
+  const ended = await inTransaction(deps.db, async (trx) => {
+    if (!(await changeState(trx, { from: claimed, event, detail }))) return false;
     await recordDiffEvent(trx, {
       diffId: claimed.diffId,
       compensationId: claimed.id,
       event: 'escalated',
       detail: { detail },
     });
+    return true;
   });
+  if (ended) deps.onEnded({ compensation: claimed, result: event.reason });
 }
 
 // -------------------------------------------------------------------------------------------------------- send

@@ -16,7 +16,7 @@ import { type Db, inTransaction, only, storeClock } from '../store/database.ts';
 import { closeDiff, recordDiffEvent } from '../store/diffs.ts';
 import { claimSettles, postponeSettle } from '../store/sent.ts';
 import type { Pair } from './pair.ts';
-import type { RepairRoute, SendDeps } from './run-compensation.ts';
+import type { EndedByLook, RepairRoute, SendDeps } from './run-compensation.ts';
 
 /** Most rows of one round; a full round is followed by the next at once. */
 export const SETTLE_BATCH = 200;
@@ -81,16 +81,16 @@ async function settleOne(
     case 'look-later':
       return postponeSettle(deps.db, row.id, decision.afterMs);
     case 'seen':
-      await inTransaction(deps.db, async (trx) => {
+      return ended(deps, row, 'verified', async (trx) => {
         if (!(await changeState(trx, { from, event: { type: 'seen' }, values: { last_unknown: false } })))
-          return;
+          return false;
         await closeDiff(trx, row.diffId, {
           state: 'verified',
           by: 'trueup',
           reason: 'a look after the send found the sides equal',
         });
+        return true;
       });
-      return;
     case 'resend':
       await inTransaction(deps.db, async (trx) => {
         if (!(await changeState(trx, { from, event: { type: 'resend' } }))) return;
@@ -101,18 +101,28 @@ async function settleOne(
       return verdict?.verdict === 'differs' ? anotherRound(deps, pair, row, verdict.finding) : undefined;
     case 'escalate': {
       const { reason } = decision;
-      await inTransaction(deps.db, async (trx) => {
+      return ended(deps, row, reason, async (trx) => {
         const detail = sentence(reason);
-        if (!(await changeState(trx, { from, event: { type: 'escalate', reason }, detail }))) return;
+        if (!(await changeState(trx, { from, event: { type: 'escalate', reason }, detail }))) return false;
         await recordDiffEvent(trx, {
           diffId: row.diffId,
           compensationId: row.id,
           event: 'escalated',
           detail: { reason },
         });
+        return true;
       });
     }
   }
+}
+
+async function ended(
+  deps: SendDeps,
+  compensation: Compensation,
+  result: EndedByLook['result'],
+  end: (trx: Db) => Promise<boolean>,
+): Promise<void> {
+  if (await inTransaction(deps.db, end)) deps.onEnded({ compensation, result });
 }
 
 function seenAs(verdict: Verdict | undefined): 'equal' | 'differs' | 'failed' {

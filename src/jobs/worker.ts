@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
 import type { Db } from '../store/database.ts';
+import { readMeta } from '../store/meta.ts';
 import { deleteExpired } from '../store/retention.ts';
 import { claimRun, RunTakenOver } from '../store/runs.ts';
 import { heartbeat, removeWorker } from '../store/workers.ts';
@@ -161,7 +162,13 @@ function scheduledOf(parts: WorkerParts): Scheduled[] {
   );
 }
 
+/** Only a process that works by the active configuration touches schedules (rule 7.1). */
+async function isActive(parts: WorkerParts): Promise<boolean> {
+  return (await readMeta(parts.db)).activeRevision === parts.configRevision;
+}
+
 async function tick(parts: WorkerParts, name: string): Promise<void> {
+  if (!(await isActive(parts))) return;
   const scheduled = scheduledOf(parts).find((known) => known.name === name);
   if (!scheduled) return;
   const runs = await claimDueSlots(parts.db, scheduled);
@@ -169,6 +176,7 @@ async function tick(parts: WorkerParts, name: string): Promise<void> {
 }
 
 async function keepSchedules(parts: WorkerParts): Promise<void> {
+  if (!(await isActive(parts))) return;
   const scheduled = scheduledOf(parts);
   const ticks: Tick[] = scheduled.map(({ name, schedule, zone }) => ({ name, schedule, zone }));
   // The slots first: they are the truth and need no queue.

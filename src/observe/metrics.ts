@@ -43,7 +43,7 @@ export function createMetrics({ version }: { version: string }) {
     new Gauge({ name: PREFIX + name, help, labelNames, registers: [registry] });
   const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
     new Counter({ name: PREFIX + name, help, labelNames, registers: [registry] });
-  const seconds = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
+  const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
     new Histogram({ name: PREFIX + name, help, labelNames, buckets, registers: [registry] });
 
   gauge('build_info', 'Always 1; the release and the Node.js that runs it', ['version', 'node']).set(
@@ -54,8 +54,22 @@ export function createMetrics({ version }: { version: string }) {
   const rows = counter('rows_read_total', 'Records read', ['reconciliation', 'side']);
   const ended = counter('compensations_total', 'Compensations that ended', ['target', 'result']);
   const attempts = counter('attempts_total', 'Sends by outcome', ['target', 'class', 'status']);
+  const retries = counter('retry_total', 'Sends after the first of a compensation', ['target']);
+  const retrySuccesses = counter('retry_success_total', 'Sends after the first that the target accepted', [
+    'target',
+  ]);
+  const giveUps = counter('retry_giveup_total', 'Compensations handed to a person with attempts spent', [
+    'target',
+  ]);
+  const fatal = counter('fatal_error_total', 'Sends that the target refused for good', ['target']);
+  const attemptsEach = histogram(
+    'attempts_per_compensation',
+    'Sends that a compensation needed until it ended',
+    ['target'],
+    [0, 1, 2, 3, 5, 10],
+  );
   const alerts = counter('alerts_total', 'Sends to alert channels', ['channel', 'result']);
-  const gateWait = seconds(
+  const gateWait = histogram(
     'gate_wait_seconds',
     'Time from asking for a slot to its start',
     ['target', 'purpose'],
@@ -70,12 +84,26 @@ export function createMetrics({ version }: { version: string }) {
     runEnded: (reconciliation: string, result: string): void => runs.inc({ reconciliation, result }),
     rowsRead: (reconciliation: string, side: 'source' | 'downstream', count: number): void =>
       rows.inc({ reconciliation, side }, count),
-    compensationEnded: (target: string, result: string): void => ended.inc({ target, result }),
+    compensationEnded: (target: string, result: string, attemptsMade: number): void => {
+      ended.inc({ target, result });
+      attemptsEach.observe({ target }, attemptsMade);
+    },
     /** `status`: success, success_after_retry, fail (will go on), abort (went to a person). */
     attemptEnded: (
       target: string,
-      attempt: { class: string; status: 'success' | 'success_after_retry' | 'fail' | 'abort' },
-    ): void => attempts.inc({ target, class: attempt.class, status: attempt.status }),
+      attempt: {
+        class: string;
+        status: 'success' | 'success_after_retry' | 'fail' | 'abort';
+        number: number;
+      },
+    ): void => {
+      attempts.inc({ target, class: attempt.class, status: attempt.status });
+      if (attempt.number > 1) retries.inc({ target });
+      if (attempt.status === 'success_after_retry') retrySuccesses.inc({ target });
+      if (attempt.status !== 'abort') return;
+      if (attempt.class === 'fatal') fatal.inc({ target });
+      else giveUps.inc({ target });
+    },
     alertSent: (channel: string, result: string): void => alerts.inc({ channel, result }),
     gateWaited: (target: string, purpose: 'send' | 'read', waitedSeconds: number): void =>
       gateWait.observe({ target, purpose }, waitedSeconds),

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Ports } from '../../src/app.ts';
+import { MINUTE } from '../../src/compensate/gate/watermark.ts';
 import { type Key, keyText, type SideRecord } from '../../src/reconcile/record.ts';
 import type { Side } from '../../src/reconcile/side.ts';
 import { createSide } from '../../src/reconcile/sides/create.ts';
@@ -76,7 +78,7 @@ describe('the gate', () => {
     #writes: number[] = [];
     #downUntil = 0;
 
-    readonly admit: BookingsOptions['admit'] = (request, at) => {
+    readonly admit = (request: IncomingMessage, at: number): boolean => {
       if (at < this.#downUntil) return false;
       if (request.method !== 'POST' || request.url !== '/bookings') return true;
       this.#writes = [...this.#writes.filter((write) => write > at - 1000), at];
@@ -102,8 +104,8 @@ describe('the gate', () => {
   it('bypassed, the same downstream collapses, and still every order arrives once', async () => {
     const fragile = new Fragile();
     const downstream = { dedupes: true, admit: fragile.admit };
-    // A window of 50 ms instead of a minute: 1200 calls in it are never reached.
-    const ports = { timing: { windowMs: 50, validMs: 10, horizonMs: 20 } };
+    // 1200 calls in 50 ms instead of a minute are never reached.
+    const ports = { timing: { ...MINUTE, windowMs: 50 } };
     const { run, data } = await replay({
       missing,
       downstream,

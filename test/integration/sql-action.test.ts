@@ -266,7 +266,7 @@ describe('the dedupe table', () => {
     url.password = 'pw';
     const to = sender(url.href);
     const refused = await to.send(insert('B-1'), key('k1'));
-    expect(summary(refused)).toBe('fatal dedupe-table-missing');
+    expect(summary(refused)).toBe('target-down dedupe-table-missing');
     expect(refused.error?.message).toContain('create table if not exists trueup_dedupe');
     const ddl = /run: (create table.*?\)); grant/.exec(refused.error?.message ?? '')?.[1] ?? '';
     await admin.query(`${ddl}; grant select, insert on trueup_dedupe to ${role}`);

@@ -71,15 +71,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     createRun: newRun,
     async reconcile({ mode, timeoutMs = 60_000 } = {}) {
       const id = await newRun(mode);
-      return until(
-        `run ${id} and its repairs have ended`,
-        async () => {
-          const run = await readRun(app.db, id);
-          const ended = run?.phase === 'done' || run?.phase === 'held';
-          return ended && (await openCountOfRuns(app.db, [id])) === 0 ? run : null;
-        },
-        { timeoutMs },
-      );
+      const ended = async () => {
+        const phase = (await readRun(app.db, id))?.phase;
+        return (phase === 'done' || phase === 'held') && (await openCountOfRuns(app.db, [id])) === 0;
+      };
+      await until(`run ${id} and its repairs have ended`, ended, { timeoutMs });
+      const run = await readRun(app.db, id);
+      if (run === null) throw new Error(`run ${id} is gone`);
+      return run;
     },
     async stop() {
       app.draining.abort();

@@ -1,14 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { startHealthServer } from '../../api/server.ts';
+import { type HealthCheck, type HealthServer, startHealthServer } from '../../api/server.ts';
 import { type App, applyConfig, openApp, openStore, prepareStore, type Store } from '../../app.ts';
+import { type LoadedConfig, loadStored } from '../../config/load.ts';
+import { createRedactor } from '../../config/redact.ts';
 import { displayUrl } from '../../config/secret.ts';
+import { EXIT, TrueupError } from '../../error.ts';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
+import { createLogger, type Logger } from '../../observe/logger.ts';
+import { activeRevision } from '../../store/config-revisions.ts';
+import { readMeta } from '../../store/meta.ts';
 import { schemaState } from '../../store/migrate.ts';
 import { storeSnapshot } from '../../store/snapshot.ts';
-import { actor, openSession, type Session } from '../session.ts';
+import { actor, openSession } from '../session.ts';
 
 /** What is in flight at a stop may take this long to end. */
 const DRAIN_MS = 20_000;
+/** How often a process looks whether another configuration was activated. */
+const FOLLOW_MS = 2_000;
 
 export function registerUp(program: Command): void {
   program
@@ -28,97 +37,163 @@ export function registerUp(program: Command): void {
 
 async function serve(command: Command, { role }: { role: 'up' | 'worker' }): Promise<void> {
   const session = await openSession(command);
-  const stop = stopSignals(session);
+  const stop = stopSignals(session.logger);
   const store = await openStore(session.loaded.config, process.env, session.logger);
-  let app: App | undefined;
-  let server: Awaited<ReturnType<typeof startHealthServer>> | undefined;
-  let worker: RunningWorker | undefined;
-  let draining = false;
+  const server = createServer(store, stop.signal);
   try {
     if (role === 'up') {
       await prepareStore(store, session.logger);
       await applyConfig(store.db, session.loaded, actor());
     }
-    app = await openApp(session.loaded, store, process.env, session.logger);
-    server = await health(app, store, () => draining);
-    worker = await startWorker(app.workerParts({ keepsSchedules: true }));
-    session.logger.info(
-      {
-        event: 'up',
-        http: server.url,
-        store: displayUrl(store.url),
-        queue: app.queue.kind,
-        reconciliations: [...app.pairs.keys()],
-      },
-      `trueup is up: ${server.url}`,
-    );
-    await stop.asked;
-    draining = true;
-    session.logger.info(
-      { event: 'draining' },
-      'stopping: what is in flight ends first; stop again to end at once',
-    );
-    app.draining.abort();
-    await worker.drain(DRAIN_MS);
-    worker = undefined;
+    let loaded: LoadedConfig | undefined = await activeConfig(store, session.loaded);
+    while (loaded && !stop.signal.aborted) loaded = await serveRevision(store, server, loaded, stop.signal);
   } finally {
-    await worker?.drain(0);
-    await app?.close();
-    await server?.close();
+    await server.close();
     await store.close();
     stop.end();
   }
 }
 
-/** The first SIGINT or SIGTERM drains, the second ends at once: nothing is lost in either case. */
-function stopSignals(session: Session): { asked: Promise<void>; end(): void } {
-  let asked = false;
-  let resolve: () => void = () => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
+/** Works by one revision of the configuration until it is asked to stop, or another one is activated (rule 7.1). */
+async function serveRevision(
+  store: Store,
+  server: ReturnType<typeof createServer>,
+  loaded: LoadedConfig,
+  stop: AbortSignal,
+): Promise<LoadedConfig | undefined> {
+  const logger = createLogger({ level: loaded.config.log.level, redact: createRedactor(loaded.secrets) });
+  const app = await openApp(loaded, store, process.env, logger);
+  let worker: RunningWorker | undefined;
+  try {
+    const url = await server.serve(app);
+    worker = await startWorker(app.workerParts({ keepsSchedules: true }));
+    logger.info(
+      {
+        event: 'up',
+        http: url,
+        revision: app.configRevision,
+        store: displayUrl(store.url),
+        queue: app.queue.kind,
+        watermarks: Object.fromEntries(
+          Object.entries(app.config.targets).map(([name, target]) => [name, target.watermark]),
+        ),
+        reconciliations: [...app.pairs.keys()],
+      },
+      `trueup is up: ${url}`,
+    );
+    const next = await nextConfig(store, app, stop);
+    logger.info(
+      { event: next ? 'config.superseded' : 'draining' },
+      next
+        ? 'another configuration was activated; going on with it'
+        : 'stopping: what is in flight ends first; stop again to end at once',
+    );
+    app.draining.abort();
+    await worker.drain(DRAIN_MS);
+    worker = undefined;
+    return next;
+  } finally {
+    await worker?.drain(0);
+    await app.close();
+  }
+}
+
+/** The configuration that every process follows: the one given, when that is the active one, else what is stored. */
+async function activeConfig(store: Store, given: LoadedConfig): Promise<LoadedConfig> {
+  const active = await activeRevision(store.db);
+  if (active === null) {
+    throw new TrueupError('TRU_NO_ACTIVE_CONFIG', 'no configuration is active in this store yet', {
+      exit: EXIT.usage,
+      hint: 'activate one with: trueup up, or trueup apply',
+    });
+  }
+  return active.digest === given.digest ? given : loadStored(active.document, given.path, process.env);
+}
+
+/** Resolves with the next configuration, or with nothing when it is time to stop. */
+async function nextConfig(store: Store, app: App, stop: AbortSignal): Promise<LoadedConfig | undefined> {
+  let refused: number | null = null;
+  while (!stop.aborted) {
+    await pause(FOLLOW_MS, stop);
+    try {
+      const { activeRevision: active } = await readMeta(store.db);
+      if (active === null || active === app.configRevision || active === refused) continue;
+      refused = active;
+      return await activeConfig(store, app.loaded);
+    } catch (err) {
+      // A store that does not answer, or a revision that needs what this process has not: go on as before.
+      app.logger.error(
+        { event: 'config.not-followed', err },
+        'the active configuration could not be taken over',
+      );
+    }
+  }
+  return undefined;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
   });
+}
+
+/** The first SIGINT or SIGTERM drains, the second ends at once: nothing is lost in either case. */
+function stopSignals(logger: Logger): { signal: AbortSignal; end(): void } {
+  const asked = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
-    if (asked) {
-      session.logger.warn(
+    if (asked.signal.aborted) {
+      logger.warn(
         { event: 'stopped-at-once', signal },
         'stopped at once; the sweep finds what was in flight',
       );
       process.exit(130);
     }
-    asked = true;
-    resolve();
+    asked.abort();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   return {
-    asked: promise,
+    signal: asked.signal,
     end: () => {
       process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     },
   };
 }
 
-function health(app: App, store: Store, isDraining: () => boolean) {
-  const { host, port } = app.config.http;
-  return startHealthServer({
-    host,
-    port,
-    logger: app.logger,
-    metrics: {
-      contentType: app.metrics.contentType,
-      text: async () => {
-        app.metrics.setSnapshot(await storeSnapshot(store.db, app.config.targets));
-        return app.metrics.text();
-      },
+/** One web server for the process; it answers for the app that is served now. */
+function createServer(store: Store, stop: AbortSignal) {
+  let current: App | undefined;
+  let server: HealthServer | undefined;
+  return {
+    serve: async (app: App): Promise<string> => {
+      current = app;
+      server ??= await startHealthServer({
+        ...app.config.http,
+        logger: app.logger,
+        metrics: { contentType: app.metrics.contentType, text: () => metricsText(store, current ?? app) },
+        checks: checksOf(store, () => current ?? app, stop),
+      });
+      return server.url;
     },
-    checks: {
-      store: async () => {
-        const { state } = await schemaState(store.db);
-        const fits = state === 'current' || state === 'ahead-compatible';
-        return fits ? { ok: true } : { ok: false, detail: `the schema is ${state}` };
-      },
-      queue: async () =>
-        (await app.queue.alive()) ? { ok: true } : { ok: false, detail: 'the queue does not answer' },
-      draining: async () => (isDraining() ? { ok: false, detail: 'this process is stopping' } : { ok: true }),
+    close: async (): Promise<void> => {
+      await server?.close();
     },
-  });
+  };
+}
+
+async function metricsText(store: Store, app: App): Promise<string> {
+  app.metrics.setSnapshot(await storeSnapshot(store.db, app.config.targets));
+  return app.metrics.text();
+}
+
+function checksOf(store: Store, app: () => App, stop: AbortSignal): Record<string, HealthCheck> {
+  return {
+    store: async () => {
+      const { state } = await schemaState(store.db);
+      const fits = state === 'current' || state === 'ahead-compatible';
+      return fits ? { ok: true } : { ok: false, detail: `the schema is ${state}` };
+    },
+    queue: async () =>
+      (await app().queue.alive()) ? { ok: true } : { ok: false, detail: 'the queue does not answer' },
+    draining: async () => (stop.aborted ? { ok: false, detail: 'this process is stopping' } : { ok: true }),
+  };
 }

@@ -29,8 +29,9 @@ export async function ensureDedupeTable(client: pg.ClientBase): Promise<void> {
     if (!(error instanceof pg.DatabaseError)) throw error;
     await client.query('rollback');
     if (error.code !== '42501' && error.code !== '3F000') throw error;
+    // The target as a whole is not ready: it is held, instead of handing every record to a person (rule 6.12).
     throw new KnownFailure(
-      'fatal',
+      'target-down',
       'dedupe-table-missing',
       'the table trueup_dedupe does not exist and this user may not create it. Let its owner run: ' +
         `${DEDUPE_TABLE_DDL.replace(/\s+/g, ' ')}; grant select, insert on trueup_dedupe to this user`,

@@ -53,8 +53,8 @@ describe('createMetrics', () => {
     metrics.runEnded('orders', 'complete');
     metrics.rowsRead('orders', 'source', 250);
     metrics.rowsRead('orders', 'source', 50);
-    metrics.compensationEnded('gateway', 'verified');
-    metrics.attemptEnded('gateway', { class: 'accepted', status: 'success_after_retry' });
+    metrics.compensationEnded('gateway', 'verified', 2);
+    metrics.attemptEnded('gateway', { class: 'accepted', status: 'success_after_retry', number: 2 });
     metrics.alertSent('chat', 'sent');
     metrics.gateWaited('gateway', 'send', 0.6);
     const samples = parse(await metrics.text());
