@@ -59,8 +59,7 @@ export async function loadConfig(path: string, env: Environment): Promise<Loaded
 export function loadStored(document: unknown, file: string, env: Environment): LoadedConfig {
   if (JSON.stringify(document).includes(HIDDEN)) {
     const message = 'holds secrets that were written out, which are not stored';
-    const hint =
-      'restart this process with the file itself, and write secrets as ${env:NAME} or ${file:PATH}';
+    const hint = `restart this process with the file itself, and write secrets as \${env:NAME} or \${file:PATH}`;
     throw configError('the stored configuration', [{ path: [], message, hint }], () => null);
   }
   const text = { kind: 'document' as const, document, problems: [], position: () => null };

@@ -37,7 +37,7 @@ const name = z
 
 const jsonPointer = z
   .string()
-  .regex(/^(\/[^/]*)*$/, 'is no JSON pointer; write /items/0/id, or "" for the whole document');
+  .regex(/^(\/([^/~]|~[01])*)*$/, 'is no JSON pointer; write /items/0/id, or "" for the whole document');
 
 // ---------------------------------------------------------------------------------------------------- targets
 
@@ -100,7 +100,7 @@ const targetSchema = z.strictObject({
       ratio: z.number().gt(0).max(1).default(0.3),
       minimum: z.int().min(1).default(20),
       open: duration('how long the breaker stays open before a probe').prefault('30s'),
-      slow: duration('an answer slower than this counts as a failure of the target').prefault('4s'),
+      slow: duration('an answer slower than this lowers the rate').prefault('4s'),
     })
     .prefault({}),
 });
@@ -209,12 +209,25 @@ export const ruleSchema = z
 
 // ----------------------------------------------------------------------------------------------------- repair
 
+function isRegExp(text: string): boolean {
+  try {
+    new RegExp(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const matcher = z
   .strictObject({
     status: z.array(z.int().min(100).max(599)).optional(),
     pointer: jsonPointer.optional().meta({ description: 'JSON pointer into the answer body' }),
     in: z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).optional(),
-    message: z.string().optional().meta({ description: 'regular expression on the answer body' }),
+    message: z
+      .string()
+      .refine(isRegExp, 'is no regular expression; escape ( [ { * + ? with a backslash to mean the character')
+      .optional()
+      .meta({ description: 'regular expression on the answer body' }),
   })
   .refine((m) => m.status !== undefined || m.pointer !== undefined || m.message !== undefined, {
     message: 'matches everything; give status, pointer or message',

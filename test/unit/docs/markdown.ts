@@ -1,7 +1,16 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** Names of the files in a directory, from the root, sorted. */
+export function filesIn(directory: string, recursive = true): string[] {
+  return readdirSync(`${ROOT}${directory}`, { recursive, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(relative(ROOT, entry.parentPath), entry.name))
+    .sort();
+}
 
 export interface Page {
   /** Path from the root, such as `docs/architecture.md`. */
@@ -34,7 +43,8 @@ export function readPage(name: string): Page {
 
 /** Every page of the repository, at the root and under docs/. */
 export function allPages(): Page[] {
-  return globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).sort().map(readPage);
+  const names = [...filesIn('.', false), ...filesIn('docs')];
+  return names.filter((name) => name.endsWith('.md')).map(readPage);
 }
 
 /** What stands between single backticks. */
@@ -53,5 +63,6 @@ export function tableRows({ prose }: Page): string[][] {
 
 /** Texts of all source files, by name. */
 export function sources(): Map<string, string> {
-  return new Map(globSync('src/**/*.ts', { cwd: ROOT }).map((name) => [name, readText(name)]));
+  const names = filesIn('src').filter((name) => name.endsWith('.ts'));
+  return new Map(names.map((name) => [name, readText(name)]));
 }

@@ -1,0 +1,102 @@
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { addMillis } from '../../../src/reconcile/instant.ts';
+import { openCountOfRuns } from '../../../src/store/compensations.ts';
+import { openDatabase, storeClock } from '../../../src/store/database.ts';
+import { readRun } from '../../../src/store/list-runs.ts';
+import { createRun } from '../../../src/store/runs.ts';
+import { type ChildNode, spawnNode } from '../../support/child-process.ts';
+import { createStore } from '../../support/database.ts';
+import { ordersConfig, writeConfig } from '../../support/e2e-config.ts';
+import { createOrders, orders, startBookings } from '../../support/e2e-orders.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { until } from '../../support/wait.ts';
+
+const N = 60;
+/** A minute shrunk to three seconds. */
+const TIMING = JSON.parse(process.env['T'] ?? '{ "windowMs": 3000, "validMs": 100, "horizonMs": 200 }');
+const ORDERS = 240;
+const WORKER = fileURLToPath(new URL('../../support/e2e-gate-worker.mjs', import.meta.url));
+
+const stops: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** The most arrivals in any half-open window, from the moments of arrival. */
+function fullestWindow(at: readonly number[], windowMs: number): number {
+  const sorted = [...at].sort((a, b) => a - b);
+  let most = 0;
+  let first = 0;
+  for (const [index, moment] of sorted.entries()) {
+    while (moment - (sorted[first] ?? 0) >= windowMs) first += 1;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}
+
+describe.each([
+  ['PostgreSQL', () => undefined],
+  ['Redis', () => redisUrl()],
+])('three workers with the queue on %s', (_, queueUrl) => {
+  it('together never exceed the watermark in any window, and use at least nine tenths of it', async () => {
+    const [store, data] = await Promise.all([createStore(), createOrders()]);
+    stops.push(() => store.drop(), () => data.drop());
+    await data.place(orders('lost', ORDERS));
+    const api = await startBookings(data.pool, { dedupes: true });
+    stops.push(() => api.close());
+    const queue = queueUrl();
+    const config = await writeConfig(
+      ordersConfig({
+        storeUrl: store.url,
+        dataUrl: data.url,
+        apiUrl: api.url,
+        read: 'table',
+        target: { watermark: N, idempotency: { dedupes: true } },
+        top: { log: { level: 'warn' } },
+        ...(queue === undefined ? {} : { queueUrl: queue }),
+      }),
+    );
+    stops.push(() => config.remove());
+    const start = async (): Promise<ChildNode> => {
+      const child = spawnNode([WORKER, config.path, JSON.stringify(TIMING)]);
+      stops.push(() => child.stop());
+      await child.waitForLine(/^up$/, { timeoutMs: 30_000 });
+      return child;
+    };
+    const [victim] = await Promise.all([start(), start(), start()]);
+    const db = openDatabase(store.url, { applicationName: 'trueup-test' });
+    stops.push(() => db.destroy());
+    const now = await storeClock(db);
+    const run = await createRun(db, {
+      reconciliation: 'orders',
+      revision: null,
+      trigger: 'adhoc',
+      mode: 'compensate',
+      window: { from: addMillis(now, -3_600_000), to: now },
+      movesCoverage: false,
+    });
+
+    const arrivals = () => api.server.requests.filter((request) => request.method === 'POST');
+    await until('a third has arrived', () => arrivals().length > ORDERS / 3, { timeoutMs: 40_000 });
+    await victim.stop();
+    await start();
+    await until(
+      'all repairs have ended',
+      async () =>
+        (await readRun(db, run))?.phase === 'done' && (await openCountOfRuns(db, [run])) === 0,
+      { timeoutMs: 60_000 },
+    );
+    const effects = await data.effects();
+    expect(effects.size).toBe(ORDERS);
+    expect(Math.max(...effects.values())).toBe(1);
+    const most = fullestWindow(
+      arrivals().map((request) => request.at),
+      TIMING.windowMs,
+    );
+    const { rows } = await db.raw(`select outcome, count(*) from attempt group by 1`);
+    console.log(queue, most, arrivals().length, rows, arrivals().at(-1)!.at - arrivals()[0]!.at);
+    expect(most).toBeLessThanOrEqual(N);
+    expect(most).toBeGreaterThanOrEqual(0.9 * N);
+  }, 120_000);
+});
