@@ -74,7 +74,6 @@ export const CAVEATS = {
   'Top level: heartbeat.url': 'checked, and not called by this release.',
   'A reconciliation: schedule.overlapping':
     '`skip` takes the slot without a run. `queue` and `allow` do the same in this release: both runs go on side by side.',
-  'A target: breaker.slow': 'slow answers lower the rate; they do not open the breaker.',
   'A target: concurrency':
     'each worker counts for itself; how many rows go to the queue counts all workers that are alive.',
 };

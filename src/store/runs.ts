@@ -113,8 +113,7 @@ export async function createRun(db: Db, run: NewRun): Promise<string> {
 
 /**
  * Takes a run for one step, when it is due and nobody holds it. Every later write names the token, so a worker whose
- * lease was taken over changes nothing. Runs of one reconciliation that queue behind each other (`overlapping:
- * queue`) are refused until the older one is done.
+ * lease was taken over changes nothing.
  */
 export async function claimRun(db: Db, id: string, owner: string, leaseMs: number): Promise<Run | null> {
   const { rows } = await db.raw<{ rows: RunRow[] }>(

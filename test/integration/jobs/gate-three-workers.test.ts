@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type GateTiming, MINUTE } from '../../../src/compensate/gate/watermark.ts';
 import { addMillis } from '../../../src/reconcile/instant.ts';
 import { openCountOfRuns } from '../../../src/store/compensations.ts';
 import { openDatabase, storeClock } from '../../../src/store/database.ts';
@@ -12,10 +13,10 @@ import { createOrders, orders, startBookings } from '../../support/e2e-orders.ts
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/wait.ts';
 
-const N = 60;
-/** A minute shrunk to three seconds. */
-const TIMING = JSON.parse(process.env['T'] ?? '{ "windowMs": 3000, "validMs": 100, "horizonMs": 200 }');
-const ORDERS = 240;
+/** A minute shrunk to five seconds; how long a slot is valid stays as it is, so that a busy machine can use it. */
+const TIMING: GateTiming = { ...MINUTE, windowMs: 5_000 };
+const N = 20;
+const ORDERS = 70;
 const WORKER = fileURLToPath(new URL('../../support/e2e-gate-worker.mjs', import.meta.url));
 
 const stops: (() => Promise<void>)[] = [];
@@ -41,7 +42,10 @@ describe.each([
 ])('three workers with the queue on %s', (_, queueUrl) => {
   it('together never exceed the watermark in any window, and use at least nine tenths of it', async () => {
     const [store, data] = await Promise.all([createStore(), createOrders()]);
-    stops.push(() => store.drop(), () => data.drop());
+    stops.push(
+      () => store.drop(),
+      () => data.drop(),
+    );
     await data.place(orders('lost', ORDERS));
     const api = await startBookings(data.pool, { dedupes: true });
     stops.push(() => api.close());
@@ -83,8 +87,7 @@ describe.each([
     await start();
     await until(
       'all repairs have ended',
-      async () =>
-        (await readRun(db, run))?.phase === 'done' && (await openCountOfRuns(db, [run])) === 0,
+      async () => (await readRun(db, run))?.phase === 'done' && (await openCountOfRuns(db, [run])) === 0,
       { timeoutMs: 60_000 },
     );
     const effects = await data.effects();
@@ -94,8 +97,6 @@ describe.each([
       arrivals().map((request) => request.at),
       TIMING.windowMs,
     );
-    const { rows } = await db.raw(`select outcome, count(*) from attempt group by 1`);
-    console.log(queue, most, arrivals().length, rows, arrivals().at(-1)!.at - arrivals()[0]!.at);
     expect(most).toBeLessThanOrEqual(N);
     expect(most).toBeGreaterThanOrEqual(0.9 * N);
   }, 120_000);

@@ -44,7 +44,7 @@ describe.each(pages.map((page) => [page.name, page] as const))('%s', (name, page
   });
 
   it('calls npm scripts and commands that exist', () => {
-    const lines = [page.text.matchAll(/npm run ([a-z:]+)/g), page.text.matchAll(/npm (test|start)\b/g)];
+    const lines = [page.text.matchAll(/npm run ([a-z0-9:]+)/g), page.text.matchAll(/npm (test|start)\b/g)];
     for (const [whole, script = ''] of lines.flatMap((found) => [...found])) {
       expect(Object.keys(scripts), whole).toContain(script);
     }
