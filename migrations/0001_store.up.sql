@@ -76,6 +76,8 @@ create table run (
   window_to      timestamptz check (window_to >= window_from),
   read_to        timestamptz,
   moves_coverage boolean not null,
+  -- `overlapping: queue`: this run waits until that one is done
+  waits_for      bigint references run on delete set null,
   tries          integer not null default 0,
   watermark      integer check (watermark > 0),
   counts         jsonb not null default '{}',

@@ -71,9 +71,6 @@ export const MEANINGS = {
 
 /** What holds besides the meaning; printed below the table. */
 export const CAVEATS = {
-  'Top level: heartbeat.url': 'checked, and not called by this release.',
-  'A reconciliation: schedule.overlapping':
-    '`skip` takes the slot without a run. `queue` and `allow` do the same in this release: both runs go on side by side.',
   'A target: concurrency':
     'each worker counts for itself; how many rows go to the queue counts all workers that are alive.',
 };

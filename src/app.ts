@@ -166,6 +166,7 @@ export async function openApp(
   const send: SendDeps = {
     db,
     workerId,
+    version: VERSION,
     configRevision,
     timing,
     times,

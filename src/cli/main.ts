@@ -4,6 +4,7 @@ import { VERSION } from '../app.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { createRedactor } from '../config/redact.ts';
 import { EXIT, TrueupError } from '../error.ts';
+import { SideError } from '../reconcile/side.ts';
 import { isTransientDatabaseError } from '../store/database.ts';
 import { registerCheck } from './commands/check.ts';
 import { registerDecisions } from './commands/decisions.ts';
@@ -62,6 +63,12 @@ function report(error: unknown): number {
   if (error instanceof TrueupError) {
     say(`error: ${error.message}${error.hint ? `\n  ${error.hint}` : ''}`);
     return error.exit;
+  }
+  if (error instanceof SideError) {
+    say(`error: ${error.message}`);
+    if (error.transient)
+      say('  check the address of this side, that its server runs, and that this host may reach it');
+    return error.transient ? EXIT.temporary : EXIT.usage;
   }
   // An error of a driver may repeat an address; what stands in URLs is hidden in any case.
   const redact = createRedactor([]);

@@ -456,7 +456,6 @@ export const configSchema = z.strictObject({
   targets: z.record(name, targetSchema).default({}),
   reconciliations: z.record(name, reconciliationSchema),
   alerts: alertsSchema.prefault({}),
-  heartbeat: z.strictObject({ url: secret('called while coverage is on time') }).optional(),
   retention: z
     .strictObject({
       runs: duration('finished runs').prefault('90d'),

@@ -41,8 +41,7 @@ function mask(text: string, parts: readonly string[]): string {
 
 /** Addresses that are called to tell somebody are secret as a whole: whoever has them can post. */
 function hiddenParts(path: Path, text: string): readonly string[] {
-  const calledByName = path[0] === 'alerts' || path[0] === 'heartbeat';
-  return calledByName ? [text, ...secretsIn(text)] : secretsIn(text);
+  return path[0] === 'alerts' ? [text, ...secretsIn(text)] : secretsIn(text);
 }
 
 function secretFields(config: Config): readonly { path: Path; secret: Secret }[] {

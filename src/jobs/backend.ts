@@ -122,16 +122,16 @@ class BullBackend implements QueueBackend {
     // Two processes that upsert one scheduler at once leave two pending jobs on PostgreSQL (measured), hence the lock.
     await bull.exclusive(async () => {
       const known = new Map(
-        (await queue.getJobSchedulers(0, -1)).map((scheduler) => [scheduler.key, scheduler.pattern]),
+        (await queue.getJobSchedulers(0, -1)).map((found) => [found.key, found.template?.data?.rules]),
       );
       for (const tick of ticks) {
-        if (known.get(tick.name) === tick.schedule.cron) continue;
+        if (known.get(tick.name) === rulesOf(tick)) continue;
         await queue.upsertJobScheduler(
           tick.name,
           { pattern: tick.schedule.cron, tz: tick.zone },
           {
             name: 'tick',
-            data: { reconciliation: tick.name },
+            data: { reconciliation: tick.name, rules: rulesOf(tick) },
             opts: { removeOnComplete: true, removeOnFail: true },
           },
         );
@@ -157,6 +157,11 @@ class BullBackend implements QueueBackend {
     this.#queues.clear();
     await this.#bull?.end();
   }
+}
+
+/** What decides a scheduler's next time: when it changes, the pending tick is made anew. */
+function rulesOf({ schedule, zone }: Tick): string {
+  return `${schedule.cron} ${zone} ${schedule.gap} ${schedule.overlap}`;
 }
 
 /**

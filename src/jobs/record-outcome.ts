@@ -6,6 +6,7 @@ import { type Compensation, changeState } from '../store/compensations.ts';
 import { inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
 import { type Granted, noteOutcome } from '../store/gates.ts';
+import { targetState } from '../store/target-state.ts';
 import type { RepairRoute, SendDeps } from './run-compensation.ts';
 
 export interface SendResult {
@@ -23,6 +24,8 @@ export interface SendResult {
  */
 export async function recordOutcome(deps: SendDeps, result: SendResult): Promise<string> {
   const { compensation, route, granted, outcome } = result;
+  // Before the gate is locked, since nobody needs to wait for these counts.
+  const state = hasFailed(outcome) ? await targetState(deps.db, compensation.target) : null;
   return inTransaction(deps.db, async (trx) => {
     // The gate's row first, as in every transaction that touches both, so that no two wait for each other.
     const gate = await noteOutcome(trx, {
@@ -55,7 +58,7 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
       number: granted.attempt,
       outcome,
       counted,
-      system: { ...gate, decision: decision.event, worker: deps.workerId },
+      system: { ...gate, ...state, decision: decision.event, worker: deps.workerId, version: deps.version },
       startedMsAgo: performance.now() - result.startedMs,
     });
     const event: CompensationEvent =
@@ -84,6 +87,10 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
     });
     return decision.event;
   });
+}
+
+function hasFailed(outcome: Outcome): boolean {
+  return outcome.class !== 'accepted' && outcome.class !== 'pending';
 }
 
 function dueIn(decision: ReturnType<typeof decide>, route: RepairRoute): number {

@@ -48,6 +48,7 @@ export interface EndedByLook {
 export interface SendDeps {
   readonly db: Db;
   readonly workerId: string;
+  readonly version: string;
   readonly configRevision: number | null;
   readonly timing: GateTiming;
   readonly times: Times;

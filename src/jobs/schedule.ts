@@ -1,6 +1,6 @@
 import type { Schedule } from '../config/schema.ts';
 import { type Db, inTransaction, storeClock } from '../store/database.ts';
-import { createRun, hasUnfinishedScheduledRun, type RunMode } from '../store/runs.ts';
+import { createRun, type RunMode, unfinishedScheduledRun } from '../store/runs.ts';
 import { claimSlot, ensureSchedule, latestSlot, lockSchedule } from '../store/slots.ts';
 import { type SlotTime, slotsBetween } from './cron.ts';
 
@@ -30,11 +30,13 @@ export async function claimDueSlots(db: Db, scheduled: Scheduled): Promise<strin
     const after = Date.parse(latest?.nominal ?? state.startedAt);
     const due = slotsBetween(scheduled.schedule, scheduled.zone, after, Date.parse(now), MOST_SLOTS);
     if (due.length === 0) return [];
-    const busy =
-      scheduled.schedule.overlapping === 'skip' && (await hasUnfinishedScheduledRun(trx, scheduled.name));
+    const { overlapping } = scheduled.schedule;
+    let before = overlapping === 'allow' ? null : await unfinishedScheduledRun(trx, scheduled.name);
+    const busy = overlapping === 'skip' && before !== null;
     const runs: string[] = [];
     for (const { slot, outcome } of decideSlots(due, scheduled.schedule.missed, busy)) {
-      const id = outcome === 'run' ? await createScheduledRun(trx, scheduled) : null;
+      const id = outcome === 'run' ? await createScheduledRun(trx, scheduled, before) : null;
+      if (overlapping === 'queue') before = id ?? before;
       await claimSlot(trx, { reconciliation: scheduled.name, ...slot, outcome, runId: id });
       if (id !== null) runs.push(id);
     }
@@ -42,7 +44,7 @@ export async function claimDueSlots(db: Db, scheduled: Scheduled): Promise<strin
   });
 }
 
-function createScheduledRun(trx: Db, scheduled: Scheduled): Promise<string> {
+function createScheduledRun(trx: Db, scheduled: Scheduled, waitsFor: string | null): Promise<string> {
   return createRun(trx, {
     reconciliation: scheduled.name,
     revision: scheduled.revision,
@@ -50,6 +52,7 @@ function createScheduledRun(trx: Db, scheduled: Scheduled): Promise<string> {
     mode: scheduled.mode,
     window: null,
     movesCoverage: true,
+    waitsFor,
   });
 }
 

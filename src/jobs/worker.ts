@@ -9,6 +9,7 @@ import { heartbeat, removeWorker } from '../store/workers.ts';
 import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
 import type { Tick } from './bull.ts';
 import { dispatchCompensations, dispatchRuns } from './dispatch.ts';
+import { GIVE_UP_BATCH, giveUpDeferred } from './give-up.ts';
 import type { Pair } from './pair.ts';
 import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
 import { RELOOK_BATCH, relookDiffs } from './relook.ts';
@@ -52,6 +53,7 @@ const PAUSE = {
   dispatch: 250,
   settle: 400,
   upkeep: 10_000,
+  giveUp: 10_000,
   relook: 10_000,
   alerts: 2_000,
   heartbeat: 5_000,
@@ -226,6 +228,11 @@ function startLoops(parts: WorkerParts): Repeating[] {
       'deliver-alerts',
       PAUSE.alerts / 2,
       once((signal) => parts.deliverAlerts(signal)),
+    ),
+    loop(
+      'give-up',
+      PAUSE.giveUp,
+      async () => (await giveUpDeferred(parts.send, parts.config.targets)) >= GIVE_UP_BATCH,
     ),
     loop(
       'heartbeat',

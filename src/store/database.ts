@@ -120,7 +120,12 @@ function setUpSession(connection: pg.Client, done: (error: unknown, connection: 
 function openSocket(silenceMs: number): Socket {
   const socket = new Socket();
   socket.setTimeout(silenceMs, () =>
-    socket.destroy(new TrueupError('TRU_STORE_SILENT', `the store said nothing for ${silenceMs / 1000} s`)),
+    socket.destroy(
+      new TrueupError('TRU_STORE_SILENT', `the store said nothing for ${silenceMs / 1000} s`, {
+        exit: EXIT.temporary,
+        hint: 'check the store’s server and the network to it',
+      }),
+    ),
   );
   return socket;
 }

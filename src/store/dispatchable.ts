@@ -1,4 +1,5 @@
 import type { StateName } from '../compensate/state.ts';
+import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensations.ts';
 import type { Db } from './database.ts';
 
 /** Rows on their way from the ledger to the queue. */
@@ -91,4 +92,20 @@ export async function targetsWithDueWork(db: Db): Promise<string[]> {
       where state in ('ready', 'retrying', 'deferred') and due_at <= clock_timestamp()`,
   );
   return rows.map((row) => row.target);
+}
+
+/** Deferred rows whose target has been down, as they saw it, for longer than this. */
+export async function deferredLongerThan(
+  db: Db,
+  target: string,
+  downMs: number,
+  limit: number,
+): Promise<Compensation[]> {
+  const rows: CompensationRow[] = await db('compensation')
+    .where({ target, state: 'deferred' })
+    .whereRaw(`target_down_since < clock_timestamp() - ? * interval '1 millisecond'`, [downMs])
+    .orderBy('id')
+    .limit(limit)
+    .select(db.raw(COLUMNS));
+  return rows.map(fromRow);
 }

@@ -159,6 +159,10 @@ async function saveSlots(
     });
 }
 
+/** Attempts of a compensation that may have left. */
+const FROM_SENT = `from attempt a where a.compensation_id = compensation.id and a.outcome is distinct from 'not-sent'`;
+const SENT = `exists (select ${FROM_SENT})`;
+
 /** The slot passed before the call could start: the row goes back to the ledger, and nothing counts against it. */
 export async function dropSlot(db: Db, compensation: Compensation, granted: Granted): Promise<void> {
   await inTransaction(db, async (trx) => {
@@ -166,6 +170,11 @@ export async function dropSlot(db: Db, compensation: Compensation, granted: Gran
     await changeState(trx, {
       from: { id: compensation.id, state: 'sending', attemptNumber: granted.attempt },
       event: { type: 'slot-dropped' },
+      // As before the grant: what waits for an earlier send to show (rule 6.10) must not begin to wait anew.
+      values: {
+        first_sent_at: trx.raw(`case when ${SENT} then compensation.first_sent_at end`),
+        last_sent_at: trx.raw(`(select max(a.slot_at) ${FROM_SENT})`),
+      },
     });
   });
 }
@@ -239,6 +248,7 @@ async function takeSlot(
 ): Promise<SlotAnswer> {
   return inTransaction(db, async (trx) => {
     const gate = await lockGate(trx, name, purpose);
+    if (gate.held !== null) return { kind: 'held', reason: gate.held };
     const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: limit(gate), timing });
     if (state !== gate.slots) await saveSlots(trx, name, purpose, state, gate.system);
     return answer;

@@ -57,6 +57,8 @@ export interface NewRun {
   readonly mode: RunMode;
   readonly window: Window | null;
   readonly movesCoverage: boolean;
+  /** The run that must be done first; null for none. */
+  readonly waitsFor?: string | null;
 }
 
 interface RunRow {
@@ -106,10 +108,15 @@ export async function createRun(db: Db, run: NewRun): Promise<string> {
       window_from: run.window?.from ?? null,
       window_to: run.window?.to ?? null,
       moves_coverage: run.movesCoverage,
+      waits_for: run.waitsFor ?? null,
     })
     .returning('id');
   return row.id;
 }
+
+/** A run that waits for another goes on when that one is done or on hold. */
+const MAY_GO = `(waits_for is null or exists (
+  select from run other where other.id = run.waits_for and other.phase in ('done', 'held')))`;
 
 /**
  * Takes a run for one step, when it is due and nobody holds it. Every later write names the token, so a worker whose
@@ -121,6 +128,7 @@ export async function claimRun(db: Db, id: string, owner: string, leaseMs: numbe
             lease_until = clock_timestamp() + :leaseMs * interval '1 millisecond'
       where id = :id and phase not in ('done', 'held') and due_at <= clock_timestamp()
         and (lease_until is null or lease_until < clock_timestamp())
+        and ${MAY_GO}
       returning *`,
     { id, owner, leaseMs },
   );
@@ -276,6 +284,7 @@ export async function ringDueRuns(
         where phase not in ('done', 'held') and due_at <= clock_timestamp()
           and (lease_until is null or lease_until < clock_timestamp())
           and (ring_until is null or ring_until < clock_timestamp())
+          and ${MAY_GO}
         order by due_at limit :limit for update skip locked)
      update run set ring = ring + 1, ring_until = clock_timestamp() + :ringMs * interval '1 millisecond'
        from due where run.id = due.id returning run.id, run.ring`,
@@ -284,10 +293,12 @@ export async function ringDueRuns(
   return rows;
 }
 
-export async function hasUnfinishedScheduledRun(db: Db, reconciliation: string): Promise<boolean> {
+/** The newest scheduled run of a reconciliation that is not done; null when there is none. */
+export async function unfinishedScheduledRun(db: Db, reconciliation: string): Promise<string | null> {
   const row = await db('run')
     .where({ reconciliation, trigger: 'schedule' })
     .whereNotIn('phase', ['done', 'held'])
+    .orderBy('id', 'desc')
     .first('id');
-  return row !== undefined;
+  return row?.id ?? null;
 }

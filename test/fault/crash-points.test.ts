@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { BACKENDS, type Backend, createScenario, type Scenario } from '../support/scenario.ts';
 import { FULL } from '../support/scenario-orders.ts';
 import type { HeldAt } from '../support/scenario-target.ts';
@@ -26,9 +26,10 @@ const HELD: readonly (readonly ['gateway' | 'warehouse', HeldAt])[] = [
   ['warehouse', 'after-work'],
 ];
 
-async function startScenario(backend: Backend): Promise<Scenario> {
+async function startScenario(backend: Backend, context: TestContext): Promise<Scenario> {
   const scenario = await createScenario({ backend, size: FULL });
-  onTestFinished(() => scenario.close());
+  // The test's own hook: the two backends run side by side.
+  context.onTestFinished(() => scenario.close());
   await scenario.startRuns();
   return scenario;
 }
@@ -43,18 +44,21 @@ async function expectRestDone(scenario: Scenario): Promise<void> {
 
 // The two backends side by side, within each one test after the other: two cores carry no more.
 describe.concurrent.each(BACKENDS)('a worker on %s that is killed', (backend) => {
-  test.sequential.each(POINTS)('at %s changes nothing of what is found and repaired', async (crashAt) => {
-    const scenario = await startScenario(backend);
-    const worker = scenario.startWorker({ crashAt });
-    await worker.stoppedAt(crashAt);
-    await worker.stop();
-    await expectRestDone(scenario);
-  });
+  test.sequential.for(POINTS)(
+    'at %s changes nothing of what is found and repaired',
+    async (crashAt, context) => {
+      const scenario = await startScenario(backend, context);
+      const worker = scenario.startWorker({ crashAt });
+      await worker.stoppedAt(crashAt);
+      await worker.stop();
+      await expectRestDone(scenario);
+    },
+  );
 
-  test.sequential.each(HELD)(
+  test.sequential.for(HELD)(
     'while the %s has a call of it (%s) sends no repair twice',
-    async (target, at) => {
-      const scenario = await startScenario(backend);
+    async ([target, at], context) => {
+      const scenario = await startScenario(backend, context);
       const worker = scenario.startWorker();
       await until('the replay is on its way', () => scenario[target].arrivals() >= 3, { timeoutMs: 30_000 });
       const order = await scenario[target].holdNext(at);
@@ -64,8 +68,8 @@ describe.concurrent.each(BACKENDS)('a worker on %s that is killed', (backend) =>
     },
   );
 
-  test.sequential('in the drain loses nothing', async () => {
-    const scenario = await startScenario(backend);
+  test.sequential('in the drain loses nothing', async (context) => {
+    const scenario = await startScenario(backend, context);
     const worker = scenario.startWorker({ crashAt: 'in-drain' });
     await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
     worker.kill('SIGTERM');
@@ -74,8 +78,8 @@ describe.concurrent.each(BACKENDS)('a worker on %s that is killed', (backend) =>
     await expectRestDone(scenario);
   });
 
-  test.sequential('between an alert and its record sends that alert again under the same id', async () => {
-    const scenario = await startScenario(backend);
+  test.sequential('between an alert and its record sends that alert again under the same id', async (context) => {
+    const scenario = await startScenario(backend, context);
     const worker = scenario.startWorker({ crashAt: 'in-alert-delivery' });
     await worker.stoppedAt('in-alert-delivery');
     await worker.stop();

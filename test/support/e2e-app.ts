@@ -15,8 +15,9 @@ export interface AppOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly level?: LogLevel;
   readonly ports?: Ports;
-  /** False: a worker that leaves the schedules alone. */
   readonly keepsSchedules?: boolean;
+  /** False: no worker until `start()`. */
+  readonly startsWorker?: boolean;
 }
 
 export interface RunningApp {
@@ -27,6 +28,7 @@ export interface RunningApp {
   reconcile(options?: { mode?: RunMode; timeoutMs?: number }): Promise<RunDetail>;
   /** A run over the last hour; gives its id at once. */
   createRun(mode?: RunMode): Promise<string>;
+  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -45,11 +47,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   });
   const store = await openStore(loaded.config, env, logger);
   let app: App;
-  let worker: RunningWorker;
+  let worker: RunningWorker | undefined;
+  const start = async (): Promise<void> => {
+    worker = await startWorker(app.workerParts({ keepsSchedules }));
+  };
   try {
     await applyConfig(store.db, loaded, { name: 'test', origin: 'e2e' });
     app = await openApp(loaded, store, env, logger, options.ports);
-    worker = await startWorker(app.workerParts({ keepsSchedules }));
+    if (options.startsWorker ?? true) await start();
   } catch (error) {
     await store.close();
     throw error;
@@ -69,6 +74,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     app,
     lines,
     createRun: newRun,
+    start,
     async reconcile({ mode, timeoutMs = 60_000 } = {}) {
       const id = await newRun(mode);
       const ended = async () => {
@@ -82,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     },
     async stop() {
       app.draining.abort();
-      await worker.drain(DRAIN_MS);
+      await worker?.drain(DRAIN_MS);
       await app.close();
       await store.close();
     },

@@ -46,7 +46,7 @@ export function scenarioConfig(at: ScenarioAddresses): string {
     store: { url: at.store },
     queue: { url: at.queue },
     http: { port: 0 },
-    log: { level: 'warn' },
+    log: { level: 'info' },
     targets: {
       gateway: {
         url: at.gateway,

@@ -9,11 +9,11 @@ import { type Db, openDatabase } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { createRun, type RunMode } from '../../src/store/runs.ts';
 import { type ChildNode, spawnNode } from './child-process.ts';
-import { built } from './crash.ts';
+import { built, spawnWorker } from './crash.ts';
 import { createDatabase } from './database.ts';
 import { type RecordedRequest, startServer } from './http-server.ts';
 import { redisUrl } from './redis.ts';
-import { scenarioConfig } from './scenario-config.ts';
+import { type ScenarioAddresses, scenarioConfig } from './scenario-config.ts';
 import { planOrders, type ScenarioOrder, type ScenarioSize } from './scenario-orders.ts';
 import { flushQueue } from './scenario-queue.ts';
 import { type Fault, type ScenarioTarget, startScenarioTarget, targetTables } from './scenario-target.ts';
@@ -50,6 +50,8 @@ export interface Scenario {
   startRuns(mode?: RunMode): Promise<void>;
   /** `crashAt`: a crash point, or `point:3` for its third passing. */
   startWorker(options?: { crashAt?: string }): CrashWorker;
+  /** The `trueup` command itself, with this config. */
+  startCommand(...args: readonly string[]): ChildNode;
   /** Waits until every run is done and every compensation has ended. */
   ended(timeoutMs?: number): Promise<void>;
   /** Kills the workers and takes everything down. */
@@ -60,13 +62,13 @@ export interface ScenarioOptions {
   readonly backend: Backend;
   readonly size: ScenarioSize;
   readonly faults?: readonly Fault[];
-  /** Puts something between trueup and the source, such as a TCP proxy. */
-  readonly sourceUrl?: (url: string) => string;
+  /** Changes where trueup finds the systems, such as to put a TCP proxy in between. */
+  readonly addresses?: (real: ScenarioAddresses) => ScenarioAddresses;
 }
 
 /** Two pairs of systems that differ in planted ways, a store, a queue, and workers to kill. */
 export async function createScenario(options: ScenarioOptions): Promise<Scenario> {
-  const { backend, size, faults = FAULTS, sourceUrl = (url) => url } = options;
+  const { backend, size, faults = FAULTS, addresses = (real) => real } = options;
   const closing: (() => Promise<unknown>)[] = [];
   const dir = await mkdtemp(join(tmpdir(), 'trueup-scenario-'));
   closing.push(() => rm(dir, { recursive: true, force: true }));
@@ -104,18 +106,16 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
   closing.push(() => chat.close());
 
   const configPath = join(dir, 'trueup.yaml');
-  await writeFile(
-    configPath,
-    scenarioConfig({
-      store: storeDatabase.url,
-      queue: backend === 'redis' ? redisUrl() : storeDatabase.url,
-      source: sourceUrl(systemsDatabase.url),
-      downstream: systemsDatabase.url,
-      gateway: gateway.url,
-      warehouse: warehouse.url,
-      chat: chat.url,
-    }),
-  );
+  const real = {
+    store: storeDatabase.url,
+    queue: backend === 'redis' ? redisUrl() : storeDatabase.url,
+    source: systemsDatabase.url,
+    downstream: systemsDatabase.url,
+    gateway: gateway.url,
+    warehouse: warehouse.url,
+    chat: chat.url,
+  };
+  await writeFile(configPath, scenarioConfig(addresses(real)));
   const workers: ChildNode[] = [];
   return {
     backend,
@@ -138,6 +138,14 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
       const worker = startCrashWorker(configPath, workerOptions.crashAt);
       workers.push(worker);
       return worker;
+    },
+    startCommand(...args) {
+      const command = spawnWorker([...args, '--config', configPath], {
+        DATABASE_URL: undefined,
+        QUEUE_URL: undefined,
+      });
+      workers.push(command);
+      return command;
     },
     ended: (timeoutMs = 60_000) => ended(store, workers, timeoutMs),
     async close() {

@@ -3,7 +3,7 @@ import { suggest } from '../nearest.ts';
 import type { Config } from '../schema.ts';
 import { checkAddress, HTTP } from './address.ts';
 
-export function checkAlerts({ alerts, heartbeat }: Config): readonly CrossProblem[] {
+export function checkAlerts({ alerts }: Config): readonly CrossProblem[] {
   const names = Object.keys(alerts.channels);
   const unknown = (['warning', 'action'] as const).flatMap((severity) =>
     alerts[severity].flatMap((channel, at) =>
@@ -26,7 +26,6 @@ export function checkAlerts({ alerts, heartbeat }: Config): readonly CrossProble
     ...Object.entries(alerts.channels).flatMap(([name, channel]) =>
       checkAddress(['alerts', 'channels', name, 'url'], channel.url, HTTP),
     ),
-    ...checkAddress(['heartbeat', 'url'], heartbeat?.url, HTTP),
     ...(link
       ? [
           {

@@ -377,12 +377,9 @@ describe('targets, alerts and the queue', () => {
       'targets.t.maxSlow: is shorter than timeout.answer (5s), so a slow first attempt is never retried',
       'targets.t.retry.wait.base: is longer than the cap of 5s',
     ]);
-    expect(
-      await wrong('', 'store: { url: "mysql://h" }\nqueue: { url: "amqp://h" }\nheartbeat: { url: "h" }'),
-    ).toEqual([
+    expect(await wrong('', 'store: { url: "mysql://h" }\nqueue: { url: "amqp://h" }')).toEqual([
       'store.url: is no postgres:// or postgresql:// address',
       'queue.url: is no redis:// or rediss:// or postgres:// or postgresql:// address',
-      'heartbeat.url: is no https:// or http:// address',
     ]);
   });
 

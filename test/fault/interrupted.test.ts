@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import { BACKENDS, createScenario } from '../support/scenario.ts';
+import { FULL } from '../support/scenario-orders.ts';
+import { expectPlanted } from '../support/scenario-truth.ts';
+import { until } from '../support/wait.ts';
+
+describe.concurrent.each(BACKENDS)('Ctrl-C on trueup up, on %s', (backend) => {
+  test.sequential('drains: nothing is left being sent, and the next worker goes on', async ({
+    onTestFinished,
+  }) => {
+    const scenario = await createScenario({ backend, size: FULL });
+    onTestFinished(() => scenario.close());
+    await scenario.startRuns();
+    const up = scenario.startCommand('up');
+    await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
+    up.kill('SIGINT');
+    expect(await up.exited).toEqual({ code: 0, signal: null });
+    expect(await scenario.store('compensation').where({ state: 'sending' }).pluck('id')).toEqual([]);
+    scenario.startWorker();
+    await scenario.ended();
+    await expectPlanted(scenario);
+  });
+
+  test.sequential('pressed twice ends at once, and nothing is lost or doubled', async ({
+    onTestFinished,
+  }) => {
+    const scenario = await createScenario({ backend, size: FULL });
+    onTestFinished(() => scenario.close());
+    await scenario.startRuns();
+    const up = scenario.startCommand('up');
+    await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
+    await scenario.gateway.holdNext('after-work');
+    up.kill('SIGINT');
+    await up.waitForLine(/"event":"draining"/);
+    up.kill('SIGINT');
+    expect(await up.exited).toEqual({ code: 130, signal: null });
+    const sending = await scenario.store('compensation').where({ state: 'sending' }).pluck('id');
+    expect(sending, 'the call that was not answered').not.toEqual([]);
+    scenario.startWorker();
+    // The leases of the command are the long ones of production.
+    await scenario.ended(90_000);
+    await expectPlanted(scenario);
+  });
+});
