@@ -149,8 +149,8 @@ export const ESCALATES: { readonly [S in StateName]?: readonly EscalationReason[
   queued: ['unplannable', 'unresolved'],
   sending: ['refused', 'exhausted', 'gave-up', 'conflict'],
   deferred: ['gave-up'],
-  unknown: ['unresolved'],
-  applied: ['not-taken'],
+  unknown: ['unresolved', 'unplannable'],
+  applied: ['not-taken', 'unplannable'],
 };
 
 export class IllegalTransition extends Error {

@@ -17,6 +17,7 @@ import type { Times } from './times.ts';
 /** Rows move to the queue only this far ahead of their slots, so that hold, cancel and a new N act at once. */
 const AHEAD_MS = 2_000;
 const PROMOTE_BATCH = 1000;
+const NO_TARGET_PLACES = 50;
 const WORKER_SEEN_MS = 15_000;
 
 export interface DispatchDeps {
@@ -38,9 +39,11 @@ export async function dispatchCompensations(deps: DispatchDeps): Promise<number>
   let count = 0;
   for (const name of due) {
     const target = deps.targets[name];
-    if (!target) continue;
     const load = loads.get(name) ?? { queued: 0, sending: 0 };
-    const places = await placesFor(deps, name, target, load, workers);
+    // Rows of a target that is no longer configured end as unplannable; they need no slot.
+    const places = target
+      ? await placesFor(deps, name, target, load, workers)
+      : NO_TARGET_PLACES - load.queued;
     const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring));
     await deps.checkpoint('after-commit-before-ring');
     await ring(deps.queue, rung);

@@ -1,9 +1,10 @@
 import { sentence } from '../compensate/escalate.ts';
 import type { Target } from '../config/schema.ts';
-import { changeState } from '../store/compensations.ts';
+import { type Compensation, changeState } from '../store/compensations.ts';
 import { inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
 import { deferredLongerThan } from '../store/dispatchable.ts';
+import { sentWithout } from '../store/sent.ts';
 import type { SendDeps } from './run-compensation.ts';
 
 /** Most rows of one round and target. */
@@ -20,22 +21,29 @@ export async function giveUpDeferred(
   let count = 0;
   for (const [name, target] of Object.entries(targets)) {
     const rows = await deferredLongerThan(deps.db, name, target.giveUpAfter, GIVE_UP_BATCH);
-    for (const row of rows) {
-      const event = { type: 'escalate', reason: 'gave-up' } as const;
-      const ended = await inTransaction(deps.db, async (trx) => {
-        if (!(await changeState(trx, { from: row, event, detail: sentence('gave-up') }))) return false;
-        const detail = { reason: 'gave-up' };
-        await recordDiffEvent(trx, {
-          diffId: row.diffId,
-          compensationId: row.id,
-          event: 'escalated',
-          detail,
-        });
-        return true;
-      });
-      if (ended) deps.onEnded({ compensation: row, result: 'gave-up' });
-    }
+    for (const row of rows) await handOver(deps, row, 'gave-up');
     count += rows.length;
   }
   return count;
+}
+
+/**
+ * Hands sent compensations to a person when their reconciliation is no longer configured: nobody can look any more.
+ * (What was not sent yet is dispatched, and ends there as unplannable.) Returns how many it handed over.
+ */
+export async function endOrphans(deps: SendDeps, reconciliations: readonly string[]): Promise<number> {
+  const rows = await sentWithout(deps.db, reconciliations, GIVE_UP_BATCH);
+  for (const row of rows) await handOver(deps, row, 'unplannable');
+  return rows.length;
+}
+
+async function handOver(deps: SendDeps, row: Compensation, reason: 'gave-up' | 'unplannable'): Promise<void> {
+  const event = { type: 'escalate', reason } as const;
+  const ended = await inTransaction(deps.db, async (trx) => {
+    if (!(await changeState(trx, { from: row, event, detail: sentence(reason) }))) return false;
+    const { diffId, id: compensationId } = row;
+    await recordDiffEvent(trx, { diffId, compensationId, event: 'escalated', detail: { reason } });
+    return true;
+  });
+  if (ended) deps.onEnded({ compensation: row, result: reason });
 }

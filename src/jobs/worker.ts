@@ -4,12 +4,12 @@ import type { CompareContext } from '../reconcile/compare-records.ts';
 import type { Db } from '../store/database.ts';
 import { readMeta } from '../store/meta.ts';
 import { deleteExpired } from '../store/retention.ts';
-import { claimRun, RunTakenOver } from '../store/runs.ts';
+import { claimRun, finishRun, RunTakenOver } from '../store/runs.ts';
 import { heartbeat, removeWorker } from '../store/workers.ts';
 import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
 import type { Tick } from './bull.ts';
 import { dispatchCompensations, dispatchRuns } from './dispatch.ts';
-import { GIVE_UP_BATCH, giveUpDeferred } from './give-up.ts';
+import { endOrphans, GIVE_UP_BATCH, giveUpDeferred } from './give-up.ts';
 import type { Pair } from './pair.ts';
 import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
 import { RELOOK_BATCH, relookDiffs } from './relook.ts';
@@ -130,7 +130,10 @@ function guarded(
 
 /** Does the steps of a run that are due, one after the other. */
 export async function stepRun(
-  parts: Pick<WorkerParts, 'db' | 'workerId' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'>,
+  parts: Pick<
+    WorkerParts,
+    'db' | 'workerId' | 'configRevision' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'
+  >,
   id: string,
 ): Promise<void> {
   for (;;) {
@@ -138,6 +141,16 @@ export async function stepRun(
     if (!run) return;
     const pair = parts.pairs.get(run.reconciliation);
     if (!pair) {
+      if (await isActive(parts)) {
+        const reason = `the configuration no longer has a reconciliation ${run.reconciliation}`;
+        await finishRun(parts.db, run, {
+          result: 'failed',
+          verdict: 'undecided',
+          reason,
+          counts: run.counts,
+        });
+        return;
+      }
       parts.logger.warn(
         { event: 'run.unknown', run: id, reconciliation: run.reconciliation },
         'no such reconciliation here',
@@ -165,7 +178,7 @@ function scheduledOf(parts: WorkerParts): Scheduled[] {
 }
 
 /** Only a process that works by the active configuration touches schedules (rule 7.1). */
-async function isActive(parts: WorkerParts): Promise<boolean> {
+async function isActive(parts: Pick<WorkerParts, 'db' | 'configRevision'>): Promise<boolean> {
   return (await readMeta(parts.db)).activeRevision === parts.configRevision;
 }
 
@@ -228,6 +241,12 @@ function startLoops(parts: WorkerParts): Repeating[] {
       'deliver-alerts',
       PAUSE.alerts / 2,
       once((signal) => parts.deliverAlerts(signal)),
+    ),
+    loop(
+      'orphans',
+      PAUSE.giveUp,
+      async () =>
+        (await isActive(parts)) && (await endOrphans(parts.send, [...parts.pairs.keys()])) >= GIVE_UP_BATCH,
     ),
     loop(
       'give-up',

@@ -114,23 +114,23 @@ export function fromRow(row: CompensationRow): Compensation {
   };
 }
 
-export interface NewCompensation {
-  readonly diffId: string;
-  readonly runId: string | null;
-  readonly configRevision: number | null;
-  readonly reconciliation: string;
-  readonly repair: string;
-  readonly side: 'downstream' | 'source';
-  readonly target: string;
-  readonly orderScope: string;
-  readonly key: Key;
-  readonly operation: string;
-  readonly idempotencyKey: string;
-  readonly revision: number;
-  readonly fingerprint: string;
-  readonly payload: Payload;
-  readonly traceId: string;
-}
+export type NewCompensation = Pick<
+  Compensation,
+  | 'diffId'
+  | 'runId'
+  | 'reconciliation'
+  | 'repair'
+  | 'side'
+  | 'target'
+  | 'orderScope'
+  | 'key'
+  | 'operation'
+  | 'idempotencyKey'
+  | 'revision'
+  | 'fingerprint'
+  | 'payload'
+  | 'traceId'
+> & { readonly configRevision: number | null };
 
 /**
  * Inserts planned compensations and returns their ids in the same order. A (key, revision) that is open or took is

@@ -59,3 +59,18 @@ export async function returnLostRings(db: Db, limit: number): Promise<number> {
   );
   return rows.length;
 }
+
+/** Sent rows of reconciliations other than these. */
+export async function sentWithout(
+  db: Db,
+  reconciliations: readonly string[],
+  limit: number,
+): Promise<Compensation[]> {
+  const rows: CompensationRow[] = await db('compensation')
+    .whereIn('state', ['applied', 'unknown'])
+    .whereNotIn('reconciliation', [...reconciliations])
+    .orderBy('id')
+    .limit(limit)
+    .select(db.raw(COLUMNS));
+  return rows.map(fromRow);
+}

@@ -60,7 +60,7 @@ describe.concurrent.each(BACKENDS)('a worker on %s that is killed', (backend) =>
     async ([target, at], context) => {
       const scenario = await startScenario(backend, context);
       const worker = scenario.startWorker();
-      await until('the replay is on its way', () => scenario[target].arrivals() >= 3, { timeoutMs: 30_000 });
+      await scenario.arrived(target, 3);
       const order = await scenario[target].holdNext(at);
       await worker.stop();
       expect(order).toMatch(/^PA/);
@@ -71,7 +71,7 @@ describe.concurrent.each(BACKENDS)('a worker on %s that is killed', (backend) =>
   test.sequential('in the drain loses nothing', async (context) => {
     const scenario = await startScenario(backend, context);
     const worker = scenario.startWorker({ crashAt: 'in-drain' });
-    await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
+    await scenario.arrived('gateway', 3);
     worker.kill('SIGTERM');
     await worker.stoppedAt('in-drain');
     await worker.stop();

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { BACKENDS, createScenario } from '../support/scenario.ts';
 import { FULL } from '../support/scenario-orders.ts';
 import { expectPlanted } from '../support/scenario-truth.ts';
-import { until } from '../support/wait.ts';
 
 describe.concurrent.each(BACKENDS)('Ctrl-C on trueup up, on %s', (backend) => {
   test.sequential('drains: nothing is left being sent, and the next worker goes on', async ({
@@ -12,7 +11,7 @@ describe.concurrent.each(BACKENDS)('Ctrl-C on trueup up, on %s', (backend) => {
     onTestFinished(() => scenario.close());
     await scenario.startRuns();
     const up = scenario.startCommand('up');
-    await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
+    await scenario.arrived('gateway', 3);
     up.kill('SIGINT');
     expect(await up.exited).toEqual({ code: 0, signal: null });
     expect(await scenario.store('compensation').where({ state: 'sending' }).pluck('id')).toEqual([]);
@@ -28,7 +27,7 @@ describe.concurrent.each(BACKENDS)('Ctrl-C on trueup up, on %s', (backend) => {
     onTestFinished(() => scenario.close());
     await scenario.startRuns();
     const up = scenario.startCommand('up');
-    await until('the replay is on its way', () => scenario.gateway.arrivals() >= 3, { timeoutMs: 30_000 });
+    await scenario.arrived('gateway', 3);
     await scenario.gateway.holdNext('after-work');
     up.kill('SIGINT');
     await up.waitForLine(/"event":"draining"/);

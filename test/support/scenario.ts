@@ -52,6 +52,8 @@ export interface Scenario {
   startWorker(options?: { crashAt?: string }): CrashWorker;
   /** The `trueup` command itself, with this config. */
   startCommand(...args: readonly string[]): ChildNode;
+  /** Waits until this many writes arrived at a target. */
+  arrived(target: 'gateway' | 'warehouse', count: number): Promise<void>;
   /** Waits until every run is done and every compensation has ended. */
   ended(timeoutMs?: number): Promise<void>;
   /** Kills the workers and takes everything down. */
@@ -117,6 +119,16 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
   };
   await writeFile(configPath, scenarioConfig(addresses(real)));
   const workers: ChildNode[] = [];
+  /** Says what is open and what the workers said when it waits in vain. */
+  async function waiting(description: string, probe: () => boolean | Promise<boolean>, timeoutMs: number) {
+    try {
+      await until(description, probe, { timeoutMs });
+    } catch (cause) {
+      const said = workers.flatMap(({ pid, lines }) => lines.slice(-10).map(({ text }) => `${pid}: ${text}`));
+      const open = JSON.stringify(await openWork(store));
+      throw new Error(`waited in vain until ${description}; open: ${open}\n${said.join('\n')}`, { cause });
+    }
+  }
   return {
     backend,
     store,
@@ -147,7 +159,16 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
       workers.push(command);
       return command;
     },
-    ended: (timeoutMs = 60_000) => ended(store, workers, timeoutMs),
+    async arrived(name, count) {
+      const target = { gateway, warehouse }[name];
+      await waiting(`${count} writes arrived at the ${name}`, () => target.arrivals() >= count, 60_000);
+    },
+    ended: (timeoutMs = 60_000) =>
+      waiting(
+        'every run and compensation has ended',
+        async () => (await openWork(store)).length === 0,
+        timeoutMs,
+      ),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
       if (backend === 'redis') await flushQueue({ store, backend });
@@ -200,21 +221,12 @@ function startCrashWorker(configPath: string, crashAt: string | undefined): Cras
   };
 }
 
-async function ended(store: Db, workers: readonly ChildNode[], timeoutMs: number): Promise<void> {
-  const open = async () => {
-    const { rows } = await store.raw<{ rows: { what: string; state: string; count: number }[] }>(
-      `select 'run' as what, phase as state, count(*)::int from run where phase <> 'done' group by phase
-       union all
-       select 'compensation', state, count(*)::int from compensation where ended_at is null group by state`,
-    );
-    return rows;
-  };
-  try {
-    await until('every run and compensation has ended', async () => (await open()).length === 0, {
-      timeoutMs,
-    });
-  } catch (cause) {
-    const said = workers.flatMap(({ pid, lines }) => lines.slice(-10).map(({ text }) => `${pid}: ${text}`));
-    throw new Error(`not ended: ${JSON.stringify(await open())}\n${said.join('\n')}`, { cause });
-  }
+/** What is not done yet: runs by phase, compensations by state. */
+async function openWork(store: Db): Promise<unknown[]> {
+  const { rows } = await store.raw<{ rows: unknown[] }>(
+    `select 'run' as what, phase as state, count(*)::int from run where phase <> 'done' group by phase
+     union all
+     select 'compensation', state, count(*)::int from compensation where ended_at is null group by state`,
+  );
+  return rows;
 }

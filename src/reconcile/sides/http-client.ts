@@ -7,6 +7,8 @@ import { type JsonNode, JsonSyntaxError, parseJson } from '../value/lossless-jso
 /** A larger answer is refused: a page or batch that big would not fit beside the others. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
+const NO_SERVER = 'check the target’s url, that the server runs, and that this machine may reach it';
+
 /** The part of a target that reads need. */
 export interface HttpTarget {
   readonly url: Secret;
@@ -127,7 +129,8 @@ export class HttpClient {
     const words = error instanceof Error ? error.message || error.name : String(error);
     // Undici reports an answer that breaks off as a closed or terminated body.
     const broken = /terminated|other side closed|content-length|mismatch/i.test(words);
-    return this.#error(broken ? 'TRU_SIDE_BROKEN_ANSWER' : 'TRU_SIDE_UNREACHABLE', call, words, true, error);
+    if (broken) return this.#error('TRU_SIDE_BROKEN_ANSWER', call, words, true, error);
+    return this.#error('TRU_SIDE_UNREACHABLE', call, `${words} (${NO_SERVER})`, true, error);
   }
 
   #assertSuccess(call: Call, { statusCode }: Dispatcher.ResponseData): void {

@@ -8,6 +8,10 @@ interface Kind {
 }
 
 const UNREACHABLE: Kind = { code: 'TRU_SIDE_UNREACHABLE', transient: true };
+const NO_SERVER: Kind = {
+  ...UNREACHABLE,
+  hint: 'check host and port of the side’s url, that the server runs, and that this machine may reach it',
+};
 const REFUSED: Kind = { code: 'TRU_SIDE_REFUSED', transient: false };
 const MISCONFIGURED: Kind = { code: 'TRU_SIDE_MISCONFIGURED', transient: false };
 
@@ -27,7 +31,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   '28': { ...REFUSED, hint: 'check user and password of the side’s url' },
   '42501': { ...REFUSED, hint: 'grant this user SELECT' },
   '22': MISCONFIGURED,
-  '3D000': MISCONFIGURED,
+  '3D000': { ...MISCONFIGURED, hint: 'check the database name in the side’s url' },
   '3F000': MISCONFIGURED,
   '42': MISCONFIGURED,
   '42P01': { ...MISCONFIGURED, hint: 'names are taken as written: check schema and upper case' },
@@ -39,7 +43,7 @@ export function toSideError(error: unknown, where: string): SideError {
   if (error instanceof SideError) return error;
   const code = codeOf(error);
   // Without a SQLSTATE it is the driver's word for a lost, refused or silent connection.
-  const kind = code === undefined ? UNREACHABLE : kindOf(code);
+  const kind = code === undefined ? NO_SERVER : kindOf(code);
   const words = error instanceof Error && error.message !== '' ? error.message : String(code ?? error);
   const hint = kind.hint === undefined ? '' : ` (${kind.hint})`;
   return new SideError(kind.code, where, `${words}${hint}`, { transient: kind.transient, cause: error });
@@ -51,6 +55,7 @@ function codeOf(error: unknown): string | undefined {
 }
 
 function kindOf(code: string): Kind {
-  if (!/^[0-9A-Z]{5}$/.test(code)) return UNREACHABLE;
+  // A SQLSTATE has a digit in it; EPIPE, of the same length, has none.
+  if (!/^(?=.*\d)[0-9A-Z]{5}$/.test(code)) return NO_SERVER;
   return KINDS[code] ?? KINDS[code.slice(0, 2)] ?? REFUSED;
 }

@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DiffTimeline, readDiffTimeline, type TimelineAttempt } from '../../../src/store/diff-timeline.ts';
+import { VERSION } from '../../../src/app.ts';
+import {
+  type DiffTimeline,
+  readDiffTimeline,
+  type TimelineAttempt,
+} from '../../../src/store/diff-timeline.ts';
 import { listDiffs } from '../../../src/store/list-diffs.ts';
 import type { RunDetail } from '../../../src/store/list-runs.ts';
 import { createStore } from '../../support/database.ts';
@@ -76,6 +81,7 @@ describe('a whole run', () => {
         apiUrl: '${env:API_URL}',
         target: {
           watermark: 6000,
+          timeout: { connect: '2s', answer: '10s' },
           headers: { Authorization: 'Bearer ${env:API_TOKEN}' },
           idempotency: { dedupes: true },
         },
@@ -100,10 +106,182 @@ describe('a whole run', () => {
     for (const stop of stops.splice(0).reverse()) await stop();
   });
 
-  it('x', () => {
-    console.log(JSON.stringify(run, null, 1));
-    for (const [k, t] of timelines) console.log(k, JSON.stringify(t, null, 1));
-    console.log(running.lines.join(''));
-    console.log(JSON.stringify(chat.requests, null, 1));
+  const timelineOf = (no: string): DiffTimeline => {
+    const found = timelines.get(no);
+    if (found === undefined) throw new Error(`there is no diff of ${no}`);
+    return found;
+  };
+  const attemptsOf = (no: string): TimelineAttempt[] =>
+    sentTimeline(timelineOf(no)).flatMap((entry) => (entry.entry === 'attempt' ? [entry] : []));
+
+  it('counts every record once', () => {
+    expect(run).toMatchObject({
+      phase: 'done',
+      result: 'complete',
+      verdict: 'differ',
+      counts: {
+        source: 10,
+        downstream: 7,
+        matched: 5,
+        missing: 4,
+        extra: 1,
+        mismatched: 1,
+        duplicate: 0,
+        healed: 0,
+        undecided: 0,
+      },
+      compensations: { planned: 4, open: 0, verified: 3, healed: 0, escalated: 1 },
+    });
+    expect([...timelines.keys()].sort()).toEqual(['cut', 'extra', 'other', 'refused', 'retried', 'smooth']);
   });
+
+  it('leaves each diff in the state that its repair came to', () => {
+    const states = [...timelines].map(([no, { diff }]) => [no, diff.state, diff.compensation?.state ?? null]);
+    expect(states.sort()).toEqual([
+      ['cut', 'verified', 'verified'],
+      ['extra', 'open', null],
+      ['other', 'open', null],
+      ['refused', 'open', 'escalated'],
+      ['retried', 'verified', 'verified'],
+      ['smooth', 'verified', 'verified'],
+    ]);
+    expect(timelineOf('other').diff.fields).toMatchObject([
+      {
+        field: 'amount',
+        rule: 'decimal',
+        source: { type: 'decimal', text: '12.5' },
+        downstream: { type: 'decimal', text: '13' },
+      },
+    ]);
+    expect(timelineOf('refused').compensations).toMatchObject([
+      { escalation: 'refused', detail: 'the target refused it: http-400' },
+    ]);
+  });
+
+  it('tells in order what happened to a diff', () => {
+    const told = (no: string) =>
+      sentTimeline(timelineOf(no)).map((entry) =>
+        entry.entry === 'attempt' ? `attempt ${entry.outcome}` : entryName(entry),
+      );
+    const planned = ['opened', 'planned', 'planned'];
+    expect(told('smooth')).toEqual([...planned, 'attempt accepted', 'accepted', 'verified']);
+    expect(told('retried')).toEqual([
+      ...planned,
+      'attempt retryable',
+      'retry',
+      'attempt accepted',
+      'accepted',
+      'verified',
+    ]);
+    // What a cut connection left open, a look settled: nothing was sent twice.
+    expect(told('cut')).toEqual([...planned, 'attempt unknown', 'ambiguous', 'verified']);
+    expect(told('refused')).toEqual([...planned, 'attempt fatal', 'escalate']);
+    expect(told('other')).toEqual(['opened', 'not-planned']);
+  });
+
+  it('keeps of each failed attempt the request, the answer, the error and the state of the system then', () => {
+    const system = {
+      breaker: 'closed',
+      limit: 6000,
+      inFlight: expect.any(Number),
+      backlog: expect.any(Number),
+      version: VERSION,
+      worker: running.app.workerId,
+    };
+    const request = (no: string) => ({
+      method: 'POST',
+      body: `{"order_no":"${no}","amount":"12.5"}`,
+      headers: { 'Idempotency-Key': expect.stringMatching(new RegExp(`^orders:${no}:missing:`)) },
+    });
+    expect(attemptsOf('retried')[0]).toMatchObject({
+      request: request('retried'),
+      answer: { status: 500, body: '{"code":"TRY_AGAIN"}' },
+      error: null,
+      code: 'http-500',
+      system: { ...system, decision: 'retry' },
+    });
+    expect(attemptsOf('refused')[0]).toMatchObject({
+      request: request('refused'),
+      answer: { status: 400, body: expect.stringContaining('BAD_SIGN') },
+      system: { ...system, decision: 'escalate' },
+    });
+    const [cut] = attemptsOf('cut');
+    expect(cut).toMatchObject({
+      request: request('cut'),
+      answer: null,
+      system: { ...system, decision: 'ambiguous' },
+    });
+    expect(cut?.error?.stack).toMatch(/other side closed\n +at /);
+    // Itself, at least, was on its way.
+    expect(cut?.system).toHaveProperty(
+      'inFlight',
+      expect.toSatisfy((count) => count >= 1),
+    );
+  });
+
+  it('lets the trace id of the record follow it through the ledger, over the wire and through every log line', () => {
+    for (const [no, traceId] of Object.entries(TRACES)) {
+      const { diff, compensations } = timelineOf(no);
+      expect([diff.traceId, ...compensations.map((each) => each.traceId)]).toEqual([traceId, traceId]);
+      for (const attempt of attemptsOf(no)) {
+        expect(attempt.request).toMatchObject({
+          headers: { traceparent: expect.stringMatching(new RegExp(`^00-${traceId}-`)) },
+        });
+      }
+      const ids = new Set(compensations.map((each) => each.id));
+      const about = lines().filter((line) => ids.has(String(line['compensation'])));
+      // What went smoothly needs no line of its own.
+      if (no !== 'smooth') expect(about, no).not.toEqual([]);
+      expect(new Set(about.map((line) => line['traceId']))).toEqual(
+        new Set(about.length > 0 ? [traceId] : []),
+      );
+    }
+  });
+
+  it('names an event in every line of the log', () => {
+    expect(lines().filter((line) => typeof line['event'] !== 'string')).toEqual([]);
+  });
+
+  it.each(Object.entries(SECRETS))('shows %s nowhere', async (_, secret) => {
+    expect(await traces(secret)).toEqual([]);
+  });
+
+  it('finds a secret where there is one, so that the search above means something', async () => {
+    expect(await traces(TRACES.retried)).toEqual(
+      expect.arrayContaining(['log', 'diff', 'attempt', 'compensation']),
+    );
+    expect(await traces('BAD_SIGN')).toEqual(expect.arrayContaining(['attempt', 'alert_message', 'chat']));
+  });
+
+  const lines = (): Record<string, unknown>[] => running.lines.map((line) => JSON.parse(line));
+
+  /** Everything that outlives the run and holds this text. */
+  async function traces(text: string): Promise<string[]> {
+    const { db } = running.app;
+    const { rows } = await db.raw<{ rows: { name: string }[] }>(
+      `select table_name as name from information_schema.tables where table_schema = 'trueup' order by 1`,
+    );
+    const found = running.lines.some((line) => line.includes(text)) ? ['log'] : [];
+    // The address of a channel is where its secret belongs.
+    if (chat.requests.some(({ headers, body }) => JSON.stringify([headers, body]).includes(text)))
+      found.push('chat');
+    expect(rows.length).toBeGreaterThan(10);
+    for (const { name } of rows) {
+      const hits = await db.raw<{ rows: unknown[] }>(
+        `select from trueup.${name} as whole where strpos(whole::text, ?) > 0 limit 1`,
+        [text],
+      );
+      if (hits.rows.length > 0) found.push(name);
+    }
+    return found;
+  }
 });
+
+/** Without the attempts whose slot a busy machine let pass: nothing was sent by them. */
+function sentTimeline({ timeline }: DiffTimeline): DiffTimeline['timeline'] {
+  return timeline.filter((entry) => entry.entry !== 'attempt' || entry.outcome !== 'not-sent');
+}
+
+function entryName(entry: Exclude<DiffTimeline['timeline'][number], TimelineAttempt>): string {
+  return entry.entry === 'planned' ? 'planned' : entry.event;
+}
