@@ -17,6 +17,7 @@ import {
   NO_COUNTS,
   type Run,
   type RunCounts,
+  RunTakenOver,
   type RunVerdict,
   renewRunLease,
   saveChunk,
@@ -61,13 +62,17 @@ const TRY_AGAIN_MS = [1000, 5000] as const;
 
 export async function reconcileStep(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
   try {
-    if (run.phase === 'reading') await read(deps, run, signal);
-    else if (run.phase === 'rechecking') await recheckSuspects(deps, run, signal);
-    else if (run.phase === 'concluding') await conclude(deps, run);
+    await keepingLease(deps, run, signal, (inner) => step(deps, run, inner));
   } catch (error) {
     if (signal.aborted || !(error instanceof SideError || error instanceof TrueupError)) throw error;
     await unreadable(deps, run, error, error instanceof SideError && error.transient);
   }
+}
+
+async function step(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
+  if (run.phase === 'reading') await read(deps, run, signal);
+  else if (run.phase === 'rechecking') await recheckSuspects(deps, run, signal);
+  else if (run.phase === 'concluding') await conclude(deps, run);
 }
 
 /** An unread side makes the run incomplete; it is never a difference (rule 5.3). */
@@ -107,18 +112,16 @@ async function read(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise
   let counts = run.counts;
   for (const chunk of chunks(window, pair.config.window.chunk)) {
     if (run.readTo !== null && chunk.to <= run.readTo) continue;
-    const result = await keepingLease(deps, run, signal, (inner) =>
-      readWindow({
-        window: chunk,
-        source: pair.source,
-        downstream: pair.downstream,
-        plan: pair.config.plan,
-        rules: deps.look.rules,
-        digestKey: deps.look.digestKey,
-        maxSuspects: pair.config.maxSuspects,
-        signal: inner,
-      }),
-    );
+    const result = await readWindow({
+      window: chunk,
+      source: pair.source,
+      downstream: pair.downstream,
+      plan: pair.config.plan,
+      rules: deps.look.rules,
+      digestKey: deps.look.digestKey,
+      maxSuspects: pair.config.maxSuspects,
+      signal,
+    });
     deps.onRead(result.counts);
     await deps.checkpoint('after-diff');
     counts = addCounts(counts, { ...NO_COUNTS, ...result.counts, undecided: 0 });
@@ -160,7 +163,7 @@ async function chooseWindow(deps: ReconcileDeps, run: Run, signal: AbortSignal):
   return chosen.window;
 }
 
-/** Renews the run's lease while `fn` works, and stops it when another worker took the run over. */
+/** Renews the run's lease for as long as `fn` works, and stops it when another worker took the run over. */
 async function keepingLease<T>(
   deps: ReconcileDeps,
   run: Run,
@@ -171,7 +174,8 @@ async function keepingLease<T>(
   const timer = setInterval(() => {
     renewRunLease(deps.db, run, deps.times.runLease).then(
       (ours) => {
-        if (!ours) lost.abort(new Error('the run was taken over'));
+        if (!ours)
+          lost.abort(new RunTakenOver(`run ${run.id} was taken over by another worker or cancelled`));
       },
       // A store that does not answer now may answer before the lease ends; the commit is fenced in any case.
       (err: unknown) =>
@@ -197,15 +201,8 @@ async function recheckSuspects(deps: ReconcileDeps, run: Run, signal: AbortSigna
   for (;;) {
     const suspects = await dueSuspects(db, run.id, RECHECK_BATCH);
     if (suspects.length === 0) break;
-    const verdicts = await keepingLease(deps, run, signal, (inner) =>
-      lookBoth(
-        suspects.map((suspect) => suspect.key),
-        pair.source,
-        pair.downstream,
-        deps.look,
-        inner,
-      ),
-    );
+    const keys = suspects.map((suspect) => suspect.key);
+    const verdicts = await lookBoth(keys, pair.source, pair.downstream, deps.look, signal);
     await deps.checkpoint('after-recheck');
     const policy = { delayMs: pair.config.recheck.delay, looks: pair.config.recheck.looks };
     await endSuspects(

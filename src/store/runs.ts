@@ -136,11 +136,12 @@ export async function claimRun(db: Db, id: string, owner: string, leaseMs: numbe
   return row ? fromRow(row) : null;
 }
 
-/** False when another worker has taken the run over; the step must stop. */
+/** False when another worker has taken the run over, or the step has ended and let go of it. */
 export async function renewRunLease(db: Db, run: Run, leaseMs: number): Promise<boolean> {
   const changed = await db('run')
     .where({ id: run.id, lease_token: run.leaseToken })
-    .whereNot('phase', 'done')
+    // A renewal that comes late must not lock a run that waits for its next step.
+    .whereNotNull('lease_owner')
     .update({ lease_until: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [leaseMs]) });
   return changed === 1;
 }

@@ -45,10 +45,12 @@ describe.concurrent.each(BACKENDS)('a queue on %s that is flushed', (backend) =>
   test.sequential('again and again in mid-replay doubles nothing, and the schedulers return', async (context) => {
     const scenario = await startScenario(context);
     scenario.startWorker();
+    let flushed = 0;
     for (const arrived of [1, 4, 9, 16]) {
       await scenario.arrived('gateway', arrived);
-      expect(await flushQueue(scenario), 'what was flushed').toBeGreaterThan(0);
+      flushed += await flushQueue(scenario);
     }
+    expect(flushed, 'what was flushed').toBeGreaterThan(0);
     await scenario.ended();
     await expectPlanted(scenario);
     await until(

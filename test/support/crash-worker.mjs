@@ -13,7 +13,8 @@ import { createLogger } from '../../dist/observe/logger.js';
 
 const DRAIN_MS = 10_000;
 const TIMES = {
-  ring: 1_500,
+  // Long enough for a row that waits for its turn on a busy machine.
+  ring: 4_000,
   runLease: 2_000,
   sendMargin: 500,
   settleClaim: 1_500,
