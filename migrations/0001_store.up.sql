@@ -53,6 +53,7 @@ create table slot (
   primary key (reconciliation, local_time, occurrence)
 );
 create index slot_latest on slot (reconciliation, nominal desc);
+create index slot_run on slot (run_id) where run_id is not null;
 create table schedule (
   reconciliation text primary key,
   started_at     timestamptz not null default clock_timestamp(),
@@ -98,6 +99,7 @@ create table run (
 );
 create index run_due on run (due_at) where phase not in ('done', 'held');
 create index run_recent on run (reconciliation, id desc);
+create index run_waits on run (waits_for) where waits_for is not null;
 alter table slot add foreign key (run_id) references run on delete set null;
 
 create table coverage (
@@ -205,6 +207,8 @@ create table compensation (
   lease_owner       text,
   first_sent_at     timestamptz,
   last_sent_at      timestamptz,
+  -- the oldest send whose outcome no look has settled: the target's memory of the key counts from here
+  unknown_since     timestamptz,
   settle_until      timestamptz,
   target_down_since timestamptz,
   trace_id          text not null,
@@ -226,6 +230,9 @@ create unique index compensation_one_in_pipe on compensation (target, order_scop
      or (state = 'escalated' and last_unknown);
 create index compensation_due on compensation (target, state, due_at, id)
   where state in ('ready', 'retrying', 'deferred');
+create index compensation_fresh on compensation (target, id) where state in ('ready', 'deferred');
+create index compensation_retry on compensation (target, id) where state = 'retrying';
+create index compensation_live on compensation (target, state) where state in ('queued', 'sending');
 create index compensation_settle on compensation (reconciliation, due_at) where state in ('applied', 'unknown');
 create index compensation_planned on compensation (id) where state = 'planned';
 create index compensation_leased on compensation (lease_until) where state = 'sending';
@@ -280,6 +287,7 @@ create table diff_event (
   detail          jsonb not null default '{}'
 );
 create index diff_event_diff on diff_event (diff_id, id);
+create index diff_event_compensation on diff_event (compensation_id) where compensation_id is not null;
 
 -- One row per gate and purpose; the lock on it is the gate (rule 6.14).
 create table gate (

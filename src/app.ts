@@ -34,7 +34,7 @@ import { createSide } from './reconcile/sides/create.ts';
 import type { Compensation } from './store/compensations.ts';
 import { activateRevision, saveRevision } from './store/config-revisions.ts';
 import { type Db, inTransaction, openDatabase } from './store/database.ts';
-import { grantCall, grantRead } from './store/gates.ts';
+import { grantCall, grantRead, setCeilings } from './store/gates.ts';
 import { claimIdentity, readMeta } from './store/meta.ts';
 import { assertSchema, migrate } from './store/migrate.ts';
 
@@ -93,8 +93,21 @@ export function applyConfig(db: Db, loaded: LoadedConfig, actor: Actor): Promise
     const { digest, document } = loaded;
     const revision = await saveRevision(trx, { digest, document, actor: actor.name });
     await activateRevision(trx, revision, actor.name, actor.origin);
+    await setCeilings(trx, ceilingsOf(loaded.config));
     return revision;
   });
+}
+
+/** The ceiling of each gate; where several targets share one, the lowest. Null is unlimited. */
+function ceilingsOf({ targets }: Config): Map<string, number | null> {
+  const ceilings = new Map<string, number | null>();
+  for (const [name, { upstream, watermark }] of Object.entries(targets)) {
+    const gate = upstream ?? name;
+    const known = ceilings.get(gate) ?? null;
+    const own = watermark === 'unlimited' ? null : watermark;
+    ceilings.set(gate, known === null || own === null ? (known ?? own) : Math.min(known, own));
+  }
+  return ceilings;
 }
 
 // --------------------------------------------------------------------------------------------------------- app
@@ -151,6 +164,7 @@ export async function openApp(
   const times = ports.times ?? TIMES;
   const workerId = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const metrics = createMetrics({ version: VERSION });
+  const isActive = async () => (await readMeta(db)).activeRevision === configRevision;
   const draining = new AbortController();
   const stopping = new AbortController();
   const pairs = openPairs(config, gatedReads(config, db, timing), ports.openSide);
@@ -170,6 +184,7 @@ export async function openApp(
     configRevision,
     timing,
     times,
+    isActive,
     route: (compensation) => routes.of(compensation),
     takeSlot: (gate, target, signal) => takeTurn(() => grantCall(db, { gate, target, timing }), signal),
     logger,
@@ -229,6 +244,7 @@ export async function openApp(
       summarise: () => summary.flush(),
       logger,
       stopping: stopping.signal,
+      isActive,
       keepsSchedules,
     }),
     close: async () => {

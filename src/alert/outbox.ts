@@ -14,9 +14,11 @@ export async function refreshAlerts(
   db: Db,
   alerts: Routing & { readonly repeat: number },
 ): Promise<Transitions> {
+  // The open alerts first: one that another process opens meanwhile must not look recovered to this one.
+  const open = await openAlerts(db);
   const conditions = await alertConditions(db);
   const now = await storeClock(db);
-  const transitions = nextAlerts(conditions, await openAlerts(db), { now, repeatMs: alerts.repeat });
+  const transitions = nextAlerts(conditions, open, { now, repeatMs: alerts.repeat });
   const failing = new Set(
     conditions.flatMap(({ kind, reconciliation }) => (kind === 'channel-failing' ? [reconciliation] : [])),
   );

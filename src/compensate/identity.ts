@@ -55,7 +55,9 @@ export function nextRevision(input: IdentityInput): NextRevision {
   const rise: NextRevision = { kind: 'next', revision: last.revision + 1 };
   const same = last.fingerprint === input.fingerprint;
   if (tookEffect(last)) return afterEffect(last, same, input);
-  if (last.lastUnknown) return afterUnknown(last, same, input);
+  // Whatever came after it: a send that may have taken decides until a look or a person settled it.
+  const unsettled = latestOf(history.filter((past) => past.lastUnknown && !tookEffect(past)));
+  if (unsettled !== undefined) return afterUnknown(unsettled, last.revision, input);
   if (!same || last.state === 'superseded') return rise;
   if (last.state !== 'escalated') return keep;
   switch (last.escalation) {
@@ -84,13 +86,15 @@ function tookEffect(last: PastCompensation): boolean {
   );
 }
 
-function afterUnknown(last: PastCompensation, same: boolean, input: IdentityInput): NextRevision {
-  const revision = last.revision + 1;
-  if (!same) {
-    const detail = `revision ${last.revision} may have taken, and the repair is another one now`;
+function afterUnknown(unsettled: PastCompensation, latest: number, input: IdentityInput): NextRevision {
+  const revision = latest + 1;
+  if (unsettled.fingerprint !== input.fingerprint) {
+    if (input.byPerson) return { kind: 'next', revision };
+    const detail = `revision ${unsettled.revision} may have taken, and the repair is another one now`;
     return { kind: 'conflict', revision, detail };
   }
-  if (input.byPerson || last.state !== 'escalated') return { kind: 'next', revision: last.revision };
+  if (input.byPerson || unsettled.state === 'cancelled')
+    return { kind: 'next', revision: unsettled.revision };
   return { kind: 'open' };
 }
 

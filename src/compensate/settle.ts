@@ -21,6 +21,8 @@ export interface SettleInput {
   readonly look: 'equal' | 'differs' | 'failed';
   /** Milliseconds between the send and the start of this look. */
   readonly sinceSendMs: number;
+  /** Milliseconds since the oldest send that is not settled: the target's memory of the key counts from there. */
+  readonly unknownForMs: number;
   readonly target: RepeatRules;
   /** How far the read side can be behind the truth, in ms. */
   readonly readLagMs: number;
@@ -47,12 +49,16 @@ export function settle(input: SettleInput): Settlement {
 }
 
 /**
- * Rule 6.10: whether an unknown send may be repeated `sinceSendMs` after it, when a look taken then still differs.
+ * Rule 6.10: whether an unknown send may be repeated `sendMs` after the latest and `unknownMs` after the oldest one, when a look taken then still differs.
  * Ask again when the repeat really starts: a hold in between can outlast the target's memory of the key.
  */
-export function mayRepeat(sinceSendMs: number, target: RepeatRules, readLagMs: number): boolean {
-  if (target.dedupes && sinceSendMs < target.keyRetentionMs) return true;
-  return target.appliesWithinMs !== null && sinceSendMs > target.appliesWithinMs + readLagMs;
+export function mayRepeat(
+  since: { readonly sendMs: number; readonly unknownMs: number },
+  target: RepeatRules,
+  readLagMs: number,
+): boolean {
+  if (target.dedupes && since.unknownMs < target.keyRetentionMs) return true;
+  return target.appliesWithinMs !== null && since.sendMs > target.appliesWithinMs + readLagMs;
 }
 
 function settleApplied(input: SettleInput): Settlement {
@@ -64,7 +70,7 @@ function settleApplied(input: SettleInput): Settlement {
 function settleUnknown(input: SettleInput): Settlement {
   const { sinceSendMs, target, readLagMs } = input;
   const attemptsLeft = input.attempts < input.maxAttempts;
-  const repeatable = mayRepeat(sinceSendMs, target, readLagMs);
+  const repeatable = mayRepeat({ sendMs: sinceSendMs, unknownMs: input.unknownForMs }, target, readLagMs);
   const pausedMs = sinceSendMs - pauseBeforeResend(input);
   if (attemptsLeft && repeatable) {
     return pausedMs >= 0 ? { event: 'resend' } : lookLater(input, -pausedMs);

@@ -6,6 +6,7 @@ import {
   dispatchDue,
   promotePlanned,
   targetLoads,
+  targetsOtherThan,
   targetsWithDueWork,
 } from '../store/dispatchable.ts';
 import { gateStatus } from '../store/gates.ts';
@@ -32,24 +33,35 @@ export interface DispatchDeps {
 /** Moves due compensations from the ledger to the queue. Any number of workers may do so at once. */
 export async function dispatchCompensations(deps: DispatchDeps): Promise<number> {
   await promotePlanned(deps.db, PROMOTE_BATCH);
-  const due = await targetsWithDueWork(deps.db);
+  const due = await targetsWithDueWork(deps.db, Object.keys(deps.targets));
   if (due.length === 0) return 0;
   const loads = await targetLoads(deps.db);
   const workers = Math.max(1, (await liveWorkers(deps.db, WORKER_SEEN_MS)).length);
   let count = 0;
   for (const name of due) {
     const target = deps.targets[name];
+    if (!target) continue;
     const load = loads.get(name) ?? { queued: 0, sending: 0 };
-    // Rows of a target that is no longer configured end as unplannable; they need no slot.
-    const places = target
-      ? await placesFor(deps, name, target, load, workers)
-      : NO_TARGET_PLACES - load.queued;
-    const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring));
-    await deps.checkpoint('after-commit-before-ring');
-    await ring(deps.queue, rung);
-    count += rung.length;
+    count += await dispatchTarget(deps, name, await placesFor(deps, name, target, load, workers));
   }
   return count;
+}
+
+/**
+ * Dispatches rows of targets that are no longer configured; they need no slot and end as unplannable. Only for a
+ * process that works by the active configuration: to another one, a target that it does not know may be a new one.
+ */
+export async function dispatchUnknownTargets(deps: DispatchDeps): Promise<void> {
+  for (const name of await targetsOtherThan(deps.db, Object.keys(deps.targets))) {
+    await dispatchTarget(deps, name, NO_TARGET_PLACES);
+  }
+}
+
+async function dispatchTarget(deps: DispatchDeps, name: string, places: number): Promise<number> {
+  const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring));
+  await deps.checkpoint('after-commit-before-ring');
+  await ring(deps.queue, rung);
+  return rung.length;
 }
 
 /** How many more rows of a target may be in the queue: what its slots can take soon, within what may be in flight. */
@@ -60,10 +72,12 @@ async function placesFor(
   load: { queued: number; sending: number },
   workers: number,
 ): Promise<number> {
-  const status = await gateStatus(deps.db, target.upstream ?? name, target);
+  const status = await gateStatus(deps.db, target.upstream ?? name, target, deps.timing);
   if (status.held !== null || status.limit === 0) return 0;
   const inFlight = target.concurrency * workers - load.sending - load.queued;
   if (status.limit === null) return inFlight;
+  // The next slot is far off: nothing is dispatched yet, so that nothing is looked at in vain.
+  if (status.nextSlotInMs > AHEAD_MS) return 0;
   const ahead = Math.ceil((status.limit * AHEAD_MS) / deps.timing.windowMs) + 1 - load.queued;
   return Math.min(inFlight, ahead);
 }

@@ -1,9 +1,11 @@
 import { sentence } from '../compensate/escalate.ts';
+import type { EscalationReason } from '../compensate/state.ts';
 import type { Target } from '../config/schema.ts';
 import { type Compensation, changeState } from '../store/compensations.ts';
 import { inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
 import { deferredLongerThan } from '../store/dispatchable.ts';
+import { gateStatus } from '../store/gates.ts';
 import { sentWithout } from '../store/sent.ts';
 import type { SendDeps } from './run-compensation.ts';
 
@@ -20,6 +22,8 @@ export async function giveUpDeferred(
 ): Promise<number> {
   let count = 0;
   for (const [name, target] of Object.entries(targets)) {
+    // A hold is a person's doing, not the target's.
+    if ((await gateStatus(deps.db, target.upstream ?? name, target)).held !== null) continue;
     const rows = await deferredLongerThan(deps.db, name, target.giveUpAfter, GIVE_UP_BATCH);
     for (const row of rows) await handOver(deps, row, 'gave-up');
     count += rows.length;
@@ -37,7 +41,8 @@ export async function endOrphans(deps: SendDeps, reconciliations: readonly strin
   return rows.length;
 }
 
-async function handOver(deps: SendDeps, row: Compensation, reason: 'gave-up' | 'unplannable'): Promise<void> {
+/** Ends a compensation in front of a person. */
+export async function handOver(deps: SendDeps, row: Compensation, reason: EscalationReason): Promise<void> {
   const event = { type: 'escalate', reason } as const;
   const ended = await inTransaction(deps.db, async (trx) => {
     if (!(await changeState(trx, { from: row, event, detail: sentence(reason) }))) return false;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { planCompensation } from '../compensate/plan.ts';
 import type { Finding } from '../reconcile/record.ts';
 import { SideError } from '../reconcile/side.ts';
-import { type Compensation, changeState } from '../store/compensations.ts';
+import { type Compensation, changeState, lockDiff } from '../store/compensations.ts';
 import { inTransaction, storeClock } from '../store/database.ts';
 import { closeDiff, recordDiffEvent } from '../store/diffs.ts';
 import { type Granted, grantSend } from '../store/gates.ts';
@@ -140,6 +140,7 @@ async function lookOrDefer(deps: SendDeps, claimed: Compensation, route: RepairR
 
 async function healed(deps: SendDeps, claimed: Compensation): Promise<void> {
   const ended = await inTransaction(deps.db, async (trx) => {
+    await lockDiff(trx, claimed.diffId);
     if (!(await changeState(trx, { from: claimed, event: { type: 'look-equal' } }))) return false;
     await closeDiff(trx, claimed.diffId, {
       state: 'healed',
@@ -172,6 +173,7 @@ async function stillThePlan(
   if (plan.plan === 'compensate' && plan.fingerprint === claimed.fingerprint) return true;
   await inTransaction(deps.db, async (trx) => {
     const event = { type: 'look-changed' } as const;
+    await lockDiff(trx, claimed.diffId);
     if (!(await changeState(trx, { from: claimed, event, detail: 'the records changed' }))) return;
     await recordDiffEvent(trx, { diffId: claimed.diffId, compensationId: claimed.id, event: 'superseded' });
     await planDiff(

@@ -5,7 +5,7 @@ import type { CompareContext } from '../reconcile/compare-records.ts';
 import { lookBoth } from '../reconcile/look.ts';
 import { keyText, type Verdict } from '../reconcile/record.ts';
 import { recordAudit } from '../store/audit.ts';
-import { changeState, openCompensations } from '../store/compensations.ts';
+import { changeState, lockDiff, openCompensations } from '../store/compensations.ts';
 import { type Db, inTransaction, storeClock } from '../store/database.ts';
 import { closeDiff, markDiffFailed, type OpenDiff, readOpenDiffs, reopenDiff } from '../store/diffs.ts';
 import { type GateStatus, gateStatus, holdGate, overrideWatermark, releaseGate } from '../store/gates.ts';
@@ -58,10 +58,10 @@ export type DiffOutcome =
 
 /** Ends the repairs of a diff that have not been sent; false when one is on its way and must be settled first. */
 async function cancelUnsent(trx: Db, diffId: string): Promise<boolean> {
-  for (const open of await openCompensations(trx, diffId)) {
-    if (!NOT_SENT.has(open.state)) return false;
-    await changeState(trx, { from: open, event: { type: 'cancel' } });
-  }
+  await lockDiff(trx, diffId);
+  const open = await openCompensations(trx, diffId);
+  if (open.some(({ state }) => !NOT_SENT.has(state))) return false;
+  for (const one of open) await changeState(trx, { from: one, event: { type: 'cancel' } });
   return true;
 }
 
@@ -106,6 +106,8 @@ export async function cancelRepairs(
 ): Promise<DiffOutcome[]> {
   return each(ids, (id) =>
     inTransaction(db, async (trx): Promise<DiffOutcome> => {
+      if ((await readOpenDiffs(trx, [id])).length === 0)
+        return { id, done: false, why: 'there is no open diff with this id' };
       if (!(await cancelUnsent(trx, id)))
         return { id, done: false, why: 'a send is on its way; wait until it is settled' };
       await audit(trx, decision, 'diff.cancel', `diff ${id}`, null, { repairs: 'cancelled' });

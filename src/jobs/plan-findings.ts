@@ -12,6 +12,7 @@ import {
   lockPlanning,
   type NewCompensation,
   openCompensations,
+  openFingerprints,
   usedKeys,
 } from '../store/compensations.ts';
 import { type Db, only, storeClock } from '../store/database.ts';
@@ -45,7 +46,8 @@ export async function planFindings(
     if (!input.plan) continue;
     const diffs = saved.flatMap((diff, index): DiffToPlan[] => {
       const finding = findings[index]?.finding;
-      return diff.kind === 'decided' || !finding ? [] : [{ ...diff, finding, isNew: diff.kind === 'opened' }];
+      if (!finding || diff.kind === 'decided' || diff.kind === 'failed') return [];
+      return [{ ...diff, finding }];
     });
     await planDiffs(trx, diffs, context);
   }
@@ -62,20 +64,25 @@ interface DiffToPlan {
   readonly id: string;
   readonly traceId: string;
   readonly finding: Finding;
-  readonly isNew: boolean;
 }
 
 /**
- * New diffs whose key was never used have no history to weigh and are inserted together; everything else goes through
- * `planDiff` one by one.
+ * Diffs without an open compensation whose key was never used have no history to weigh and are inserted together; a
+ * diff that has the same repair under way needs nothing; the rest goes through `planDiff` one by one.
  */
 async function planDiffs(trx: Db, diffs: readonly DiffToPlan[], context: PlanContext): Promise<void> {
   const planned = diffs.map((diff) => ({ diff, plan: planOf(diff, context, 0) }));
   const keys = planned.flatMap(({ plan }) => (plan.plan === 'compensate' ? [plan.idempotencyKey] : []));
   const taken = await usedKeys(trx, keys);
+  const underWay = await openFingerprints(
+    trx,
+    diffs.map(({ id }) => id),
+  );
   const fresh: NewCompensation[] = [];
   for (const { diff, plan } of planned) {
-    if (plan.plan === 'report' || !diff.isNew || taken.has(plan.idempotencyKey)) {
+    const open = underWay.get(diff.id);
+    if (plan.plan === 'compensate' && open?.has(plan.fingerprint)) continue;
+    if (plan.plan === 'report' || open !== undefined || taken.has(plan.idempotencyKey)) {
       await planDiff(trx, diff, context);
       continue;
     }
@@ -144,6 +151,8 @@ export async function planDiff(
     from: { id, state: 'planned' },
     event: { type: 'escalate', reason: next.kind },
     detail: next.detail,
+    // What may have taken stays in the way of other repairs of this key (rule 6.6).
+    values: { last_unknown: next.kind === 'conflict' },
   });
   return { kind: next.kind };
 }

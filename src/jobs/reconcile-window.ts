@@ -15,6 +15,7 @@ import {
   finishRun,
   holdRun,
   NO_COUNTS,
+  otherRunHeld,
   type Run,
   type RunCounts,
   RunTakenOver,
@@ -25,6 +26,7 @@ import {
   yieldRun,
 } from '../store/runs.ts';
 import {
+  adoptSuspects,
   confirmedFindings,
   countSuspects,
   dueSuspects,
@@ -57,15 +59,24 @@ export interface ReconcileDeps {
 }
 
 const RECHECK_BATCH = 1000;
-/** A transient failure of a side is tried again this often, with these pauses, before the run ends incomplete. */
-const TRY_AGAIN_MS = [1000, 5000] as const;
+/** What fails for a while is tried again after these pauses, before the run ends without a verdict. */
+const TRY_AGAIN_MS: Readonly<Record<Run['phase'], readonly number[]>> = {
+  reading: [1000, 5000],
+  // By now the coverage is past what the suspects stand for, so there is more patience.
+  rechecking: [1000, 5000, 15_000, 30_000, 60_000],
+  concluding: [1000, 5000, 15_000, 30_000, 60_000],
+  held: [],
+  done: [],
+};
+/** Errors that say something about the sides or the plan; trying again does not help. */
+const UNREADABLE = new Set(['TRU_SIDE_ORDER', 'TRU_NO_WINDOW', 'TRU_NO_MERGE', 'TRU_TOO_MANY_SUSPECTS']);
 
 export async function reconcileStep(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
   try {
     await keepingLease(deps, run, signal, (inner) => step(deps, run, inner));
   } catch (error) {
-    if (signal.aborted || !(error instanceof SideError || error instanceof TrueupError)) throw error;
-    await unreadable(deps, run, error, error instanceof SideError && error.transient);
+    if (signal.aborted || error instanceof RunTakenOver) throw error;
+    await failed(deps, run, error instanceof Error ? error : new Error(String(error)));
   }
 }
 
@@ -75,33 +86,36 @@ async function step(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise
   else if (run.phase === 'concluding') await conclude(deps, run);
 }
 
-/** An unread side makes the run incomplete; it is never a difference (rule 5.3). */
-async function unreadable(deps: ReconcileDeps, run: Run, error: Error, transient: boolean): Promise<void> {
-  const again = transient ? TRY_AGAIN_MS[run.tries] : undefined;
+/**
+ * A side that cannot be read makes the run incomplete (rule 5.3), anything else that keeps failing makes it failed;
+ * neither is a difference or a match. What such a run still suspects is taken over by the next one.
+ */
+async function failed(deps: ReconcileDeps, run: Run, error: Error): Promise<void> {
+  const aboutSides =
+    error instanceof SideError || (error instanceof TrueupError && UNREADABLE.has(error.code));
+  const maySucceed = error instanceof SideError ? error.transient : !aboutSides;
+  const again = maySucceed ? TRY_AGAIN_MS[run.phase][run.tries] : undefined;
   if (again !== undefined) {
-    deps.logger.warn(
-      { event: 'run.side-unreadable', run: run.id, err: error },
-      'a side could not be read; trying again',
-    );
-    await yieldRun(deps.db, run, {
+    const fact = {
+      event: 'run.step-failed',
+      run: run.id,
       phase: run.phase,
-      afterMs: again,
       tries: run.tries + 1,
-      reason: error.message,
-    });
-    return;
+      err: error,
+    };
+    deps.logger.warn(fact, 'a step of a run failed; trying again');
+    const next = { phase: run.phase, afterMs: again, tries: run.tries + 1, reason: error.message };
+    return yieldRun(deps.db, run, next);
   }
-  deps.logger.error(
-    { event: 'run.incomplete', run: run.id, err: error },
-    'a side could not be read; the run is incomplete',
-  );
+  const result = aboutSides ? 'incomplete' : 'failed';
+  deps.logger.error({ event: `run.${result}`, run: run.id, err: error }, `the run is ${result}`);
   await inTransaction(deps.db, async (trx) => {
     await leaveUndecided(trx, run.id, error.message);
     const suspects = await countSuspects(trx, run.id);
     const counts = { ...run.counts, healed: suspects.healed, undecided: suspects.undecided };
-    await finishRun(trx, run, { result: 'incomplete', verdict: 'undecided', reason: error.message, counts });
+    await finishRun(trx, run, { result, verdict: 'undecided', reason: error.message, counts });
   });
-  deps.onEnded('incomplete');
+  deps.onEnded(result);
 }
 
 // -------------------------------------------------------------------------------------------------------- read
@@ -134,6 +148,7 @@ async function read(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise
       await deps.checkpoint('before-commit');
     });
   }
+  await inTransaction(db, (trx) => adoptSuspects(trx, run));
   const wait = await nextSuspectDue(db, run.id);
   await yieldRun(
     db,
@@ -258,7 +273,8 @@ async function conclude(deps: ReconcileDeps, run: Run): Promise<void> {
       pair,
       configRevision: deps.configRevision,
       findings,
-      plan: guarded.ok && run.mode === 'compensate',
+      // While a person decides on a held run, no later one may plan what that one found.
+      plan: guarded.ok && run.mode === 'compensate' && !(await otherRunHeld(trx, run)),
     });
     await deps.checkpoint('before-plan-commit');
     if (guarded.ok) await finishRun(trx, run, { ...verdictOf(findings.length, counts), counts });

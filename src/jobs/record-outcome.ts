@@ -3,7 +3,7 @@ import { decide } from '../compensate/retry/decide.ts';
 import type { CompensationEvent } from '../compensate/state.ts';
 import { endAttempt, targetFailuresInARow } from '../store/attempts.ts';
 import { type Compensation, changeState } from '../store/compensations.ts';
-import { inTransaction } from '../store/database.ts';
+import { type Db, inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
 import { type Granted, noteOutcome } from '../store/gates.ts';
 import { targetState } from '../store/target-state.ts';
@@ -72,7 +72,7 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
       ...(decision.event === 'escalate' ? { detail: decision.detail } : {}),
       values: {
         attempts,
-        last_unknown: decision.event === 'ambiguous',
+        ...unknownAfter(decision.event, outcome, compensation, trx),
         target_down_since:
           outcome.class === 'target-down' ? trx.raw('coalesce(target_down_since, clock_timestamp())') : null,
       },
@@ -91,6 +91,19 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
 
 function hasFailed(outcome: Outcome): boolean {
   return outcome.class !== 'accepted' && outcome.class !== 'pending';
+}
+
+/**
+ * What is unknown stays unknown until a look settles it: a later attempt that surely did nothing says nothing about an
+ * earlier one. An accepted one does, since the target has now applied this key.
+ */
+function unknownAfter(event: string, outcome: Outcome, compensation: Compensation, trx: Db) {
+  if (event === 'ambiguous') {
+    return { last_unknown: true, unknown_since: trx.raw('coalesce(unknown_since, last_sent_at)') };
+  }
+  if (outcome.class === 'accepted' || outcome.class === 'pending')
+    return { last_unknown: false, unknown_since: null };
+  return { last_unknown: compensation.lastUnknown };
 }
 
 function dueIn(decision: ReturnType<typeof decide>, route: RepairRoute): number {

@@ -1,13 +1,14 @@
 import type { CompareContext } from '../reconcile/compare-records.ts';
 import { lookBoth } from '../reconcile/look.ts';
 import { keyText } from '../reconcile/record.ts';
-import { changeState, openCompensations } from '../store/compensations.ts';
+import { changeState, lockDiff, openCompensations } from '../store/compensations.ts';
 import { type Db, inTransaction } from '../store/database.ts';
-import { claimRelooks, closeDiff, type OpenDiff } from '../store/diffs.ts';
+import { claimRelooks, closeDiff, type OpenDiff, relookSooner } from '../store/diffs.ts';
 import type { Pair } from './pair.ts';
 
 /** Most rows of one round; a full round is followed by the next at once. */
 export const RELOOK_BATCH = 500;
+const AFTER_FAILED_LOOK_MS = 60_000;
 /** States from which a repair is simply no longer needed. What was sent is settled by its own looks. */
 const NOT_SENT = new Set(['planned', 'held', 'ready', 'retrying', 'deferred']);
 
@@ -24,7 +25,17 @@ export async function relookDiffs(
   const diffs = await claimRelooks(db, pair.name, RELOOK_BATCH, pair.config.relook);
   if (diffs.length === 0) return 0;
   const keys = diffs.map((diff) => diff.key);
-  const verdicts = await lookBoth(keys, pair.source, pair.downstream, look, signal);
+  let verdicts: Awaited<ReturnType<typeof lookBoth>>;
+  try {
+    verdicts = await lookBoth(keys, pair.source, pair.downstream, look, signal);
+  } catch (error) {
+    await relookSooner(
+      db,
+      diffs.map(({ id }) => id),
+      AFTER_FAILED_LOOK_MS,
+    );
+    throw error;
+  }
   for (const diff of diffs) {
     if (verdicts.get(keyText(diff.key))?.verdict === 'match') await closeHealed(db, diff);
   }
@@ -33,6 +44,7 @@ export async function relookDiffs(
 
 async function closeHealed(db: Db, diff: OpenDiff): Promise<void> {
   await inTransaction(db, async (trx) => {
+    await lockDiff(trx, diff.id);
     const open = await openCompensations(trx, diff.id);
     if (open.some((compensation) => !NOT_SENT.has(compensation.state))) return;
     for (const compensation of open)

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Sender } from '../compensate/action.ts';
-import { sentence } from '../compensate/escalate.ts';
 import { type GateTiming, mayStart } from '../compensate/gate/watermark.ts';
 import { mayRepeat } from '../compensate/settle.ts';
 import type { EscalationReason } from '../compensate/state.ts';
@@ -9,9 +8,9 @@ import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
 import type { Key } from '../reconcile/record.ts';
 import { type Compensation, changeState, claimQueued } from '../store/compensations.ts';
-import { type Db, inTransaction } from '../store/database.ts';
-import { recordDiffEvent } from '../store/diffs.ts';
+import type { Db } from '../store/database.ts';
 import { dropSlot } from '../store/gates.ts';
+import { handOver } from './give-up.ts';
 import { type GrantedSlot, lookAndAsk } from './look-and-ask.ts';
 import type { Look } from './look-batch.ts';
 import type { Pair } from './pair.ts';
@@ -52,7 +51,9 @@ export interface SendDeps {
   readonly configRevision: number | null;
   readonly timing: GateTiming;
   readonly times: Times;
-  /** `undefined` when the active configuration no longer has this repair. */
+  /** True when this process works by the active configuration (rule 7.1). */
+  readonly isActive: () => Promise<boolean>;
+  /** `undefined` when this process's configuration does not have this repair. */
   readonly route: (compensation: Compensation) => RepairRoute | undefined;
   readonly takeSlot: (gate: string, target: Target, signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
@@ -65,24 +66,25 @@ export interface SendDeps {
   readonly draining: AbortSignal;
 }
 
+/** A row that this process's configuration does not know is left to others for this long. */
+const NOT_MINE_MS = 5_000;
+
 /** The order of a compensation's stages: look -> gate slot -> send -> record. (Looks after a send: settle.ts.) */
 export async function runCompensation(deps: SendDeps, job: { id: string; ring: number }): Promise<void> {
   const claimed = await claimQueued(deps.db, job.id, job.ring, deps.workerId, deps.times.ring);
   if (!claimed) return;
   await deps.checkpoint('after-claim');
   const route = deps.route(claimed);
-  if (!route) {
-    await end(
-      deps,
-      claimed,
-      { type: 'escalate', reason: 'unplannable' },
-      'the configuration no longer has this repair',
-    );
+  if (!route && !(await deps.isActive())) {
+    // Another process works by the configuration that knows it.
+    await changeState(deps.db, { from: claimed, event: { type: 'put-back' }, dueInMs: NOT_MINE_MS });
     return;
   }
+  if (!route) {
+    return handOver(deps, claimed, 'unplannable');
+  }
   if (claimed.lastUnknown && !repeatable(claimed, route)) {
-    await end(deps, claimed, { type: 'escalate', reason: 'unresolved' }, sentence('unresolved'));
-    return;
+    return handOver(deps, claimed, 'unresolved');
   }
   const place = route.turns.take();
   const granted = await lookAndAsk(deps, claimed, route, place);
@@ -121,29 +123,10 @@ function repeatable(claimed: Compensation, { target, pair }: RepairRoute): boole
     appliesWithinMs: target.appliesWithin ?? null,
   };
   return mayRepeat(
-    claimed.lastSentMsAgo ?? 0,
+    { sendMs: claimed.lastSentMsAgo ?? 0, unknownMs: claimed.unknownForMs ?? claimed.lastSentMsAgo ?? 0 },
     rules,
     Math.max(pair.config.source.readLag, pair.config.downstream.readLag),
   );
-}
-
-async function end(
-  deps: SendDeps,
-  claimed: Compensation,
-  event: { type: 'escalate'; reason: 'unplannable' | 'unresolved' },
-  detail: string,
-): Promise<void> {
-  const ended = await inTransaction(deps.db, async (trx) => {
-    if (!(await changeState(trx, { from: claimed, event, detail }))) return false;
-    await recordDiffEvent(trx, {
-      diffId: claimed.diffId,
-      compensationId: claimed.id,
-      event: 'escalated',
-      detail: { detail },
-    });
-    return true;
-  });
-  if (ended) deps.onEnded({ compensation: claimed, result: event.reason });
 }
 
 // -------------------------------------------------------------------------------------------------------- send

@@ -1,7 +1,7 @@
 import type { Schedule } from '../config/schema.ts';
 import { type Db, inTransaction, storeClock } from '../store/database.ts';
 import { createRun, type RunMode, unfinishedScheduledRun } from '../store/runs.ts';
-import { claimSlot, ensureSchedule, latestSlot, lockSchedule } from '../store/slots.ts';
+import { claimSlot, ensureSchedule, latestSlot, lockSchedule, nameSlotRun } from '../store/slots.ts';
 import { type SlotTime, slotsBetween } from './cron.ts';
 
 /** More missed slots than this are claimed in several rounds. */
@@ -35,10 +35,13 @@ export async function claimDueSlots(db: Db, scheduled: Scheduled): Promise<strin
     const busy = overlapping === 'skip' && before !== null;
     const runs: string[] = [];
     for (const { slot, outcome } of decideSlots(due, scheduled.schedule.missed, busy)) {
-      const id = outcome === 'run' ? await createScheduledRun(trx, scheduled, before) : null;
-      if (overlapping === 'queue') before = id ?? before;
-      await claimSlot(trx, { reconciliation: scheduled.name, ...slot, outcome, runId: id });
-      if (id !== null) runs.push(id);
+      // A wall time that was claimed already (the zone was changed, say) is not run again.
+      const claimed = await claimSlot(trx, { reconciliation: scheduled.name, ...slot, outcome, runId: null });
+      if (!claimed || outcome !== 'run') continue;
+      const id = await createScheduledRun(trx, scheduled, before);
+      await nameSlotRun(trx, { reconciliation: scheduled.name, ...slot }, id);
+      if (overlapping === 'queue') before = id;
+      runs.push(id);
     }
     return runs;
   });

@@ -1,4 +1,3 @@
-import { sentence } from '../compensate/escalate.ts';
 import { planCompensation } from '../compensate/plan.ts';
 import { settle } from '../compensate/settle.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
@@ -11,16 +10,20 @@ import {
   changeState,
   compensationHistory,
   insertCompensations,
+  lockDiff,
 } from '../store/compensations.ts';
 import { type Db, inTransaction, only, storeClock } from '../store/database.ts';
 import { closeDiff, recordDiffEvent } from '../store/diffs.ts';
 import { claimSettles, postponeSettle } from '../store/sent.ts';
+import { handOver } from './give-up.ts';
 import type { Pair } from './pair.ts';
 import type { EndedByLook, RepairRoute, SendDeps } from './run-compensation.ts';
 
 /** Most rows of one round; a full round is followed by the next at once. */
 export const SETTLE_BATCH = 200;
 const AFTER_FAILED_LOOK_MS = 2_000;
+/** How long a send without a repair in the configuration has to become visible. */
+const WITHOUT_ROUTE_MS = 60_000;
 const NOT_TAKEN = 'accepted, not taken; one more round';
 
 /**
@@ -58,12 +61,15 @@ async function settleOne(
   row: Compensation,
   verdict: Verdict | undefined,
 ): Promise<void> {
+  // Equal sides settle it, whatever the configuration says by now.
+  if (verdict?.verdict === 'match') return seen(deps, row);
   const route = deps.route(row);
-  if (route === undefined) return postponeSettle(deps.db, row.id, AFTER_FAILED_LOOK_MS);
+  if (route === undefined) return withoutRoute(deps, row);
   const decision = settle({
     state: row.state === 'applied' ? 'applied' : 'unknown',
     look: seenAs(verdict),
     sinceSendMs: row.lastSentMsAgo ?? 0,
+    unknownForMs: row.unknownForMs ?? row.lastSentMsAgo ?? 0,
     target: {
       dedupes: route.target.idempotency.dedupes,
       keyRetentionMs: route.target.idempotency.keyRetention,
@@ -81,16 +87,7 @@ async function settleOne(
     case 'look-later':
       return postponeSettle(deps.db, row.id, decision.afterMs);
     case 'seen':
-      return ended(deps, row, 'verified', async (trx) => {
-        if (!(await changeState(trx, { from, event: { type: 'seen' }, values: { last_unknown: false } })))
-          return false;
-        await closeDiff(trx, row.diffId, {
-          state: 'verified',
-          by: 'trueup',
-          reason: 'a look after the send found the sides equal',
-        });
-        return true;
-      });
+      return seen(deps, row);
     case 'resend':
       await inTransaction(deps.db, async (trx) => {
         if (!(await changeState(trx, { from, event: { type: 'resend' } }))) return;
@@ -99,21 +96,26 @@ async function settleOne(
       return;
     case 'replaced':
       return verdict?.verdict === 'differs' ? anotherRound(deps, pair, row, verdict.finding) : undefined;
-    case 'escalate': {
-      const { reason } = decision;
-      return ended(deps, row, reason, async (trx) => {
-        const detail = sentence(reason);
-        if (!(await changeState(trx, { from, event: { type: 'escalate', reason }, detail }))) return false;
-        await recordDiffEvent(trx, {
-          diffId: row.diffId,
-          compensationId: row.id,
-          event: 'escalated',
-          detail: { reason },
-        });
-        return true;
-      });
-    }
+    case 'escalate':
+      return handOver(deps, row, decision.reason);
   }
+}
+
+function seen(deps: SendDeps, row: Compensation): Promise<void> {
+  return ended(deps, row, 'verified', async (trx) => {
+    await lockDiff(trx, row.diffId);
+    const from = { id: row.id, state: row.state, attemptNumber: row.attemptNumber };
+    if (!(await changeState(trx, { from, event: { type: 'seen' } }))) return false;
+    const reason = 'a look after the send found the sides equal';
+    await closeDiff(trx, row.diffId, { state: 'verified', by: 'trueup', reason });
+    return true;
+  });
+}
+
+/** The active configuration no longer has this repair, and the sides differ: nobody is left to decide but a person. */
+async function withoutRoute(deps: SendDeps, row: Compensation): Promise<void> {
+  const settled = (row.lastSentMsAgo ?? 0) > WITHOUT_ROUTE_MS && (await deps.isActive());
+  return settled ? handOver(deps, row, 'unplannable') : postponeSettle(deps.db, row.id, AFTER_FAILED_LOOK_MS);
 }
 
 async function ended(
@@ -152,10 +154,10 @@ async function anotherRound(deps: SendDeps, pair: Pair, row: Compensation, findi
     traceId: row.traceId,
     byPerson: true,
   });
+  if (plan.plan === 'report') return handOver(deps, row, 'not-taken');
   await inTransaction(deps.db, async (trx) => {
     const event = { type: 'replaced' } as const;
     if (!(await changeState(trx, { from: row, event, detail: NOT_TAKEN }))) return;
-    if (plan.plan === 'report') return;
     const next = { ...row, ...plan, configRevision: deps.configRevision, revision };
     const id = only(await insertCompensations(trx, [next]));
     await recordDiffEvent(trx, {

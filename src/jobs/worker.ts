@@ -2,13 +2,12 @@ import type { Config } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
 import type { Db } from '../store/database.ts';
-import { readMeta } from '../store/meta.ts';
 import { deleteExpired } from '../store/retention.ts';
-import { claimRun, finishRun, RunTakenOver } from '../store/runs.ts';
+import { claimRun, finishRun, RunTakenOver, yieldRun } from '../store/runs.ts';
 import { heartbeat, removeWorker } from '../store/workers.ts';
 import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
 import type { Tick } from './bull.ts';
-import { dispatchCompensations, dispatchRuns } from './dispatch.ts';
+import { dispatchCompensations, dispatchRuns, dispatchUnknownTargets } from './dispatch.ts';
 import { endOrphans, GIVE_UP_BATCH, giveUpDeferred } from './give-up.ts';
 import type { Pair } from './pair.ts';
 import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
@@ -40,6 +39,8 @@ export interface WorkerParts {
   readonly logger: Logger;
   /** Aborted when the worker must let go at once: reads stop, and the run goes on elsewhere. */
   readonly stopping: AbortSignal;
+  /** True when this process works by the active configuration; only such a one touches schedules (rule 7.1). */
+  readonly isActive: () => Promise<boolean>;
   /** False for a one-shot run, which leaves schedules to the server. */
   readonly keepsSchedules: boolean;
 }
@@ -61,6 +62,8 @@ const PAUSE = {
   retention: 3_600_000,
 } as const;
 const RUN_CONCURRENCY = 4;
+/** A run that this process's configuration does not know is left to others for this long. */
+const NOT_MINE_MS = 5_000;
 /** Rows that wait for a slot hold a place too; they are few seconds' worth (see dispatch.ts). */
 const WAITING_PLACES = 64;
 
@@ -132,7 +135,7 @@ function guarded(
 export async function stepRun(
   parts: Pick<
     WorkerParts,
-    'db' | 'workerId' | 'configRevision' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'
+    'db' | 'workerId' | 'isActive' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'
   >,
   id: string,
 ): Promise<void> {
@@ -141,7 +144,7 @@ export async function stepRun(
     if (!run) return;
     const pair = parts.pairs.get(run.reconciliation);
     if (!pair) {
-      if (await isActive(parts)) {
+      if (await parts.isActive()) {
         const reason = `the configuration no longer has a reconciliation ${run.reconciliation}`;
         await finishRun(parts.db, run, {
           result: 'failed',
@@ -155,6 +158,7 @@ export async function stepRun(
         { event: 'run.unknown', run: id, reconciliation: run.reconciliation },
         'no such reconciliation here',
       );
+      await yieldRun(parts.db, run, { phase: run.phase, afterMs: NOT_MINE_MS });
       return;
     }
     await reconcileStep(parts.reconcile(pair), run, parts.stopping);
@@ -177,13 +181,8 @@ function scheduledOf(parts: WorkerParts): Scheduled[] {
   );
 }
 
-/** Only a process that works by the active configuration touches schedules (rule 7.1). */
-async function isActive(parts: Pick<WorkerParts, 'db' | 'configRevision'>): Promise<boolean> {
-  return (await readMeta(parts.db)).activeRevision === parts.configRevision;
-}
-
 async function tick(parts: WorkerParts, name: string): Promise<void> {
-  if (!(await isActive(parts))) return;
+  if (!(await parts.isActive())) return;
   const scheduled = scheduledOf(parts).find((known) => known.name === name);
   if (!scheduled) return;
   const runs = await claimDueSlots(parts.db, scheduled);
@@ -191,7 +190,7 @@ async function tick(parts: WorkerParts, name: string): Promise<void> {
 }
 
 async function keepSchedules(parts: WorkerParts): Promise<void> {
-  if (!(await isActive(parts))) return;
+  if (!(await parts.isActive())) return;
   const scheduled = scheduledOf(parts);
   const ticks: Tick[] = scheduled.map(({ name, schedule, zone }) => ({ name, schedule, zone }));
   // The slots first: they are the truth and need no queue.
@@ -242,12 +241,11 @@ function startLoops(parts: WorkerParts): Repeating[] {
       PAUSE.alerts / 2,
       once((signal) => parts.deliverAlerts(signal)),
     ),
-    loop(
-      'orphans',
-      PAUSE.giveUp,
-      async () =>
-        (await isActive(parts)) && (await endOrphans(parts.send, [...parts.pairs.keys()])) >= GIVE_UP_BATCH,
-    ),
+    loop('orphans', PAUSE.giveUp, async () => {
+      if (!(await parts.isActive())) return false;
+      await dispatchUnknownTargets(dispatch);
+      return (await endOrphans(parts.send, [...parts.pairs.keys()])) >= GIVE_UP_BATCH;
+    }),
     loop(
       'give-up',
       PAUSE.giveUp,

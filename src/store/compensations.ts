@@ -41,6 +41,8 @@ export interface Compensation {
   readonly lastSentMsAgo: number | null;
   readonly targetDownMs: number | null;
   readonly endedMsAgo: number | null;
+  /** Since the oldest send whose outcome is not settled; null when there is none. */
+  readonly unknownForMs: number | null;
   readonly createdAt: Instant;
 }
 
@@ -71,6 +73,7 @@ export interface CompensationRow {
   last_sent_ms_ago: number | null;
   target_down_ms: number | null;
   ended_ms_ago: number | null;
+  unknown_for_ms: number | null;
   created_at: Instant;
 }
 
@@ -80,7 +83,8 @@ export const COLUMNS = `id, diff_id, run_id, reconciliation, repair, side, targe
   idempotency_key, revision, fingerprint, payload, state, escalation, escalation_detail, last_unknown, attempts, attempt_number, ring,
   trace_id, created_at, ${ago('first_sent_at')} as first_sent_ms_ago, ${ago('last_sent_at')} as last_sent_ms_ago,
   ${ago('target_down_since')} as target_down_ms,
-  ${ago('ended_at')} as ended_ms_ago`;
+  ${ago('ended_at')} as ended_ms_ago,
+  ${ago('unknown_since')} as unknown_for_ms`;
 
 export function fromRow(row: CompensationRow): Compensation {
   return {
@@ -110,6 +114,7 @@ export function fromRow(row: CompensationRow): Compensation {
     lastSentMsAgo: row.last_sent_ms_ago,
     targetDownMs: row.target_down_ms,
     endedMsAgo: row.ended_ms_ago,
+    unknownForMs: row.unknown_for_ms,
     createdAt: row.created_at,
   };
 }
@@ -170,14 +175,24 @@ export async function usedKeys(db: Db, keys: readonly string[]): Promise<Set<str
   return new Set(rows.map((row) => row.idempotency_key));
 }
 
-/** One planner at a time per reconciliation: the transaction that calls this waits for the one before. */
-export async function lockPlanning(trx: Db, reconciliation: string): Promise<void> {
-  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 2))', [reconciliation]);
+/**
+ * Takes the diff's row before its compensations are touched, as every transaction that changes both must, so that
+ * no two wait for each other.
+ */
+export async function lockDiff(trx: Db, diffId: string): Promise<void> {
+  await trx.raw('select id from diff where id = ? for no key update', [diffId]);
 }
 
-/** All compensations that ever had an idempotency key, newest revision last; locked against a concurrent planner. */
+/** One planner at a time per reconciliation: the transaction that calls this waits for the one before. */
+export async function lockPlanning(trx: Db, reconciliation: string): Promise<void> {
+  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 2))', [`planning ${reconciliation}`]);
+}
+
+/**
+ * All compensations that ever had an idempotency key, newest revision last. Two planners that see the same history
+ * are kept apart by `lockPlanning` and, across reconciliations, by the unique index on key and revision.
+ */
 export async function compensationHistory(db: Db, idempotencyKey: string): Promise<Compensation[]> {
-  await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 1))', [idempotencyKey]);
   const rows: CompensationRow[] = await db('compensation')
     .where({ idempotency_key: idempotencyKey })
     .orderBy('revision')
@@ -194,6 +209,24 @@ export async function openCompensations(db: Db, diffId: string): Promise<Compens
     .forUpdate()
     .select(db.raw(COLUMNS));
   return rows.map(fromRow);
+}
+
+/** Diff -> fingerprints of its compensations that have not ended; diffs without one are left out. */
+export async function openFingerprints(
+  db: Db,
+  diffIds: readonly string[],
+): Promise<Map<string, Set<string>>> {
+  const rows: { diff_id: string; fingerprint: string }[] = await db('compensation')
+    .whereIn('diff_id', [...diffIds])
+    .whereNull('ended_at')
+    .select('diff_id', 'fingerprint');
+  const found = new Map<string, Set<string>>();
+  for (const row of rows) {
+    const known = found.get(row.diff_id);
+    if (known) known.add(row.fingerprint);
+    else found.set(row.diff_id, new Set([row.fingerprint]));
+  }
+  return found;
 }
 
 export interface StateChange {
@@ -222,6 +255,8 @@ export async function changeState(db: Db, change: StateChange): Promise<boolean>
       escalation_detail: change.detail ?? null,
       due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [change.dueInMs ?? 0]),
       ended_at: ended ? db.raw('clock_timestamp()') : null,
+      // A look after the send found the sides equal: nothing is unknown any more.
+      ...(next.name === 'verified' ? { last_unknown: false } : {}),
       ring_until: null,
       lease_until: null,
       lease_owner: null,
@@ -248,18 +283,26 @@ export async function claimQueued(
   return row ? fromRow(row) : null;
 }
 
-/** Compensations of a run that have not ended, by state. */
+/**
+ * Compensations that a run waits for: those it planned, and those that an earlier run planned for diffs that this one
+ * saw again. Held ones are not waited for.
+ */
 export async function openCountOfRuns(db: Db, runIds: readonly string[]): Promise<number> {
   const { rows } = await db.raw<{ rows: { open: number }[] }>(
-    `select count(*)::int as open from compensation where run_id = any(?) and ended_at is null and state <> 'held'`,
-    [[...runIds]],
+    `select count(*)::int as open from (
+       select id from compensation where run_id = any(:runs) and ended_at is null and state <> 'held'
+       union
+       select c.id from diff d join compensation c on c.diff_id = d.id
+        where d.run_id = any(:runs) and c.ended_at is null and c.state <> 'held') waiting`,
+    { runs: [...runIds] },
   );
   return rows[0]?.open ?? 0;
 }
 
-/** A person, or a look, settled what an escalated send left unknown: nothing has to wait behind it any more (6.6). */
+/** A person, or a look, settled what an ended send left unknown: nothing has to wait behind it any more (6.6). */
 export async function forgetUnknown(db: Db, diffId: string): Promise<void> {
   await db('compensation')
-    .where({ diff_id: diffId, state: 'escalated', last_unknown: true })
+    .where({ diff_id: diffId, last_unknown: true })
+    .whereNotNull('ended_at')
     .update({ last_unknown: false });
 }

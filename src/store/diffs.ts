@@ -70,8 +70,10 @@ export async function markDiffFailed(db: Db, id: string, by: string, reason: str
   const changed = await db('diff')
     .where({ id, state: 'open' })
     .update({ state: 'failed', close_reason: reason });
-  if (changed === 1) await recordDiffEvent(db, { diffId: id, event: 'failed', detail: { by, reason } });
-  return changed === 1;
+  if (changed !== 1) return false;
+  await forgetUnknown(db, id);
+  await recordDiffEvent(db, { diffId: id, event: 'failed', detail: { by, reason } });
+  return true;
 }
 
 /** Open diffs that are due for another look, claimed by moving their next look. */
@@ -116,4 +118,11 @@ export async function readOpenDiffs(db: Db, ids: readonly string[]): Promise<Ope
 /** A diff that was marked failed is open again when a person replays it. */
 export async function reopenDiff(db: Db, id: string): Promise<void> {
   await db('diff').where({ id, state: 'failed' }).update({ state: 'open', close_reason: null });
+}
+
+/** The look that these diffs were claimed for failed: they are due again after this. */
+export async function relookSooner(db: Db, ids: readonly string[], afterMs: number): Promise<void> {
+  await db('diff')
+    .whereIn('id', [...ids])
+    .update({ next_look: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [afterMs]) });
 }

@@ -55,7 +55,7 @@ export async function dispatchDue(
   };
   const retries = await take(['retrying'], places);
   const fresh = await take(['ready', 'deferred'], places);
-  const retryPlaces = Math.max(places - fresh.length, Math.ceil(places / 5));
+  const retryPlaces = Math.max(places - fresh.length, retryShare(places));
   const chosenRetries = retries.slice(0, Math.min(retryPlaces, places));
   const chosenFresh = fresh.slice(0, places - chosenRetries.length);
   if (chosenRetries.length + chosenFresh.length === 0) return [];
@@ -69,6 +69,11 @@ export async function dispatchDue(
   return rows
     .map((row) => ({ id: row.id, ring: row.ring, retry: retry.has(row.id) }))
     .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+}
+
+/** One in five; with fewer places than five a retry gets one of them one time in so many. */
+function retryShare(places: number): number {
+  return Math.floor(places / 5 + Math.random());
 }
 
 export interface TargetLoad {
@@ -85,12 +90,25 @@ export async function targetLoads(db: Db): Promise<Map<string, TargetLoad>> {
   return new Map(rows.map((row) => [row.target, { queued: row.queued, sending: row.sending }]));
 }
 
-/** Targets that have anything to dispatch now. */
-export async function targetsWithDueWork(db: Db): Promise<string[]> {
+/** Those of the targets that have anything to dispatch now. */
+export async function targetsWithDueWork(db: Db, targets: readonly string[]): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { target: string }[] }>(
-    `select distinct target from compensation
-      where state in ('ready', 'retrying', 'deferred') and due_at <= clock_timestamp()`,
+    `select t.target from unnest(?::text[]) as t(target)
+      where exists (select from compensation c
+                     where c.target = t.target and c.state in ('ready', 'deferred') and c.due_at <= clock_timestamp())
+         or exists (select from compensation c
+                     where c.target = t.target and c.state = 'retrying' and c.due_at <= clock_timestamp())`,
+    [[...targets]],
   );
+  return rows.map((row) => row.target);
+}
+
+/** Targets that have rows in the ledger and are none of these. */
+export async function targetsOtherThan(db: Db, targets: readonly string[]): Promise<string[]> {
+  const rows: { target: string }[] = await db('compensation')
+    .whereIn('state', ['ready', 'deferred', 'retrying'])
+    .whereNotIn('target', [...targets])
+    .distinct('target');
   return rows.map((row) => row.target);
 }
 

@@ -1,7 +1,13 @@
 import type { Outcome } from '../compensate/action.ts';
 import { effectiveRate, type RateState, rateStep, START_RATE } from '../compensate/gate/rate.ts';
 import type { SlotAnswer } from '../compensate/gate/slot.ts';
-import { type GateTiming, requestSlot, type SlotState } from '../compensate/gate/watermark.ts';
+import {
+  type GateTiming,
+  MINUTE,
+  requestSlot,
+  type SlotState,
+  spacing,
+} from '../compensate/gate/watermark.ts';
 import { withRevision } from '../compensate/idempotency-key.ts';
 import type { Target, Watermark } from '../config/schema.ts';
 import { dropAttempt, insertAttempt } from './attempts.ts';
@@ -22,6 +28,7 @@ interface GateRow {
   readonly override: number | null;
   readonly override_live: boolean;
   readonly held: string | null;
+  readonly ceiling: number | null;
   readonly system_identifier: string | null;
 }
 
@@ -30,6 +37,8 @@ interface LockedGate {
   readonly slots: SlotState | null;
   readonly rate: RateState;
   readonly override: number | null;
+  /** Of the active configuration; a process that works by another one obeys it too. */
+  readonly ceiling: number | null;
   readonly held: string | null;
   readonly system: string | null;
 }
@@ -48,6 +57,7 @@ async function lockGate(trx: Db, gate: string, purpose: Purpose): Promise<Locked
     slots: row.system_identifier === store.system ? row.slots : null,
     rate: 'buckets' in row.rate ? (row.rate as RateState) : START_RATE,
     override: row.override_live ? row.override : null,
+    ceiling: row.ceiling,
     held: purpose === 'send' ? (row.held ?? store.held) : row.held,
     system: store.system,
   };
@@ -62,6 +72,7 @@ async function readLocked(trx: Db, gate: string, purpose: Purpose): Promise<Gate
       'rate',
       'override',
       'held',
+      'ceiling',
       'system_identifier',
       trx.raw('coalesce(override_until > clock_timestamp(), override is not null) as override_live'),
     );
@@ -75,6 +86,13 @@ async function createGate(trx: Db, gate: string, purpose: Purpose): Promise<Gate
 }
 
 const ceilingOf = (watermark: Watermark): number | null => (watermark === 'unlimited' ? null : watermark);
+
+/** The lesser of this process's watermark and the active configuration's. */
+function lesser(watermark: Watermark, active: number | null): number | null {
+  const own = ceilingOf(watermark);
+  if (own === null || active === null) return own ?? active;
+  return Math.min(own, active);
+}
 
 // ------------------------------------------------------------------------------------------------------- sends
 
@@ -108,7 +126,7 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
   return inTransaction(db, async (trx): Promise<SendAnswer> => {
     const gate = await lockGate(trx, request.gate, 'send');
     if (gate.held !== null) return { kind: 'held', reason: gate.held };
-    const rate = effectiveRate(gate.rate, ceilingOf(target.watermark), gate.override, gate.nowMs);
+    const rate = effectiveRate(gate.rate, lesser(target.watermark, gate.ceiling), gate.override, gate.nowMs);
     const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: rate.limit, timing });
     if (answer.kind !== 'granted') {
       // A state that was lost and begun anew must stand, or it would begin anew for ever.
@@ -234,8 +252,9 @@ export async function grantCall(
   db: Db,
   request: { gate: string; target: Target; timing: GateTiming },
 ): Promise<SlotAnswer> {
-  const ceiling = ceilingOf(request.target.watermark);
-  const limit = (gate: LockedGate) => effectiveRate(gate.rate, ceiling, gate.override, gate.nowMs).limit;
+  const { watermark } = request.target;
+  const limit = (gate: LockedGate) =>
+    effectiveRate(gate.rate, lesser(watermark, gate.ceiling), gate.override, gate.nowMs).limit;
   return takeSlot(db, request.gate, 'send', limit, request.timing);
 }
 
@@ -248,7 +267,6 @@ async function takeSlot(
 ): Promise<SlotAnswer> {
   return inTransaction(db, async (trx) => {
     const gate = await lockGate(trx, name, purpose);
-    if (gate.held !== null) return { kind: 'held', reason: gate.held };
     const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: limit(gate), timing });
     if (state !== gate.slots) await saveSlots(trx, name, purpose, state, gate.system);
     return answer;
@@ -266,13 +284,20 @@ export interface GateStatus {
   readonly why: string;
   readonly breaker: string;
   readonly held: string | null;
+  /** Milliseconds until the next slot can be granted at this rate; 0 or less is now. */
+  readonly nextSlotInMs: number;
 }
 
-export async function gateStatus(db: Db, gate: string, target: Target): Promise<GateStatus> {
+export async function gateStatus(
+  db: Db,
+  gate: string,
+  target: Target,
+  timing: GateTiming = MINUTE,
+): Promise<GateStatus> {
   const { rows } = await db.raw<{
     rows: (GateRow & { override_until: string | null; now: number; replay_held: string | null })[];
   }>(
-    `select g.slots, coalesce(g.rate, '{}'::jsonb) as rate, g.override, g.held, g.override_until, m.replay_held,
+    `select g.slots, coalesce(g.rate, '{}'::jsonb) as rate, g.override, g.ceiling, g.held, g.override_until, m.replay_held,
             coalesce(g.override_until > clock_timestamp(), g.override is not null) as override_live,
             (extract(epoch from clock_timestamp()) * 1000)::float8 as now
        from meta m left join gate g on g.gate = ? and g.purpose = 'send'`,
@@ -281,15 +306,17 @@ export async function gateStatus(db: Db, gate: string, target: Target): Promise<
   const row = only(rows);
   const rate = 'buckets' in row.rate ? (row.rate as RateState) : START_RATE;
   const override = row.override_live ? row.override : null;
-  const effective = effectiveRate(rate, ceilingOf(target.watermark), override, row.now);
+  const ceiling = lesser(target.watermark, row.ceiling);
+  const effective = effectiveRate(rate, ceiling, override, row.now);
   return {
-    ceiling: ceilingOf(target.watermark),
+    ceiling,
     override,
     overrideUntil: row.override_live ? row.override_until : null,
     limit: effective.limit,
     why: effective.reason,
     breaker: rate.breaker.kind,
     held: row.held ?? row.replay_held,
+    nextSlotInMs: row.slots === null ? 0 : row.slots.lastSlotMs + spacing(effective.limit, timing) - row.now,
   };
 }
 
@@ -299,6 +326,12 @@ async function updateGate(db: Db, gate: string, values: Record<string, unknown>)
     .insert({ gate, purpose: 'send', ...all })
     .onConflict(['gate', 'purpose'])
     .merge(all);
+}
+
+/** Stores the ceilings of the configuration that becomes active; gates it does not name have none any more. */
+export async function setCeilings(db: Db, ceilings: ReadonlyMap<string, number | null>): Promise<void> {
+  await db('gate').where({ purpose: 'send' }).update({ ceiling: null });
+  for (const [gate, ceiling] of ceilings) await updateGate(db, gate, { ceiling });
 }
 
 /** Stops all sends of a gate, until it is released. */

@@ -303,3 +303,12 @@ export async function unfinishedScheduledRun(db: Db, reconciliation: string): Pr
     .first('id');
   return row?.id ?? null;
 }
+
+/** True when another run of the reconciliation is on hold. */
+export async function otherRunHeld(db: Db, run: Pick<Run, 'id' | 'reconciliation'>): Promise<boolean> {
+  const row = await db('run')
+    .where({ reconciliation: run.reconciliation, phase: 'held' })
+    .whereNot('id', run.id)
+    .first('id');
+  return row !== undefined;
+}

@@ -6,6 +6,8 @@ import { jsonColumn } from './json-column.ts';
 /** How a finding met the diffs that are stored already. */
 export type SavedDiff =
   | { readonly kind: 'opened' | 'seen-again'; readonly id: string; readonly traceId: string }
+  /** A person marked it as not repairable from here. */
+  | { readonly kind: 'failed'; readonly id: string }
   /** A person decided on exactly this difference, and the decision stands (rule 6.5). */
   | { readonly kind: 'decided'; readonly id: string };
 
@@ -19,6 +21,7 @@ interface SavedRow {
   readonly business_key: string;
   readonly id: string;
   readonly trace_id: string;
+  readonly state?: string;
 }
 
 /**
@@ -56,6 +59,7 @@ export async function saveDiffs(
     const decision = decided.get(key);
     if (decision) return { kind: 'decided', id: decision.id };
     const again = seen.get(key);
+    if (again?.state === 'failed') return { kind: 'failed', id: again.id };
     if (again) return { kind: 'seen-again', id: again.id, traceId: again.trace_id };
     const fresh = opened.get(key);
     if (!fresh) throw new Error(`the diff of ${key} was not stored`);
@@ -102,7 +106,7 @@ async function seeAgain(
        from jsonb_to_recordset(:findings::jsonb) as f(business_key text, kind text, fields jsonb, source_record jsonb,
             downstream_record jsonb, source_digest text, downstream_digest text)
       where d.reconciliation = :reconciliation and d.business_key = f.business_key and d.state in ('open', 'failed')
-      returning d.business_key, d.id, d.trace_id`,
+      returning d.business_key, d.id, d.trace_id, d.state`,
     { run: run.id, reconciliation: run.reconciliation, relookMs, findings: asRecords(findings) },
   );
   return byKey(rows);

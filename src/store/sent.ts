@@ -39,7 +39,7 @@ export async function settleLostLeases(db: Db, limit: number): Promise<Compensat
        update attempt a set ended_at = clock_timestamp(), outcome = 'lease-lost', error_code = 'lease-lost'
          from compensation c where c.id in (select id from lost)
           and a.compensation_id = c.id and a.number = c.attempt_number and a.ended_at is null)
-     update compensation c set state = 'unknown', last_unknown = true, attempts = attempts + 1,
+     update compensation c set state = 'unknown', last_unknown = true, unknown_since = coalesce(c.unknown_since, c.last_sent_at), attempts = attempts + 1,
             due_at = clock_timestamp(), lease_until = null, lease_owner = null
       where c.id in (select id from lost) returning ${COLUMNS}`,
     { limit },

@@ -117,3 +117,13 @@ async function readSchedules(db: Db, reconciliation?: string): Promise<Schedule[
 export async function lockSchedule(trx: Db, reconciliation: string): Promise<void> {
   await trx('schedule').where({ reconciliation }).forUpdate().first('reconciliation');
 }
+
+/** The run that a claimed slot led to. */
+export async function nameSlotRun(
+  trx: Db,
+  slot: Pick<Slot, 'reconciliation' | 'localTime' | 'occurrence'>,
+  runId: string,
+): Promise<void> {
+  const { reconciliation, localTime: local_time, occurrence } = slot;
+  await trx('slot').where({ reconciliation, local_time, occurrence }).update({ run_id: runId });
+}

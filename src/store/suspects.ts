@@ -149,3 +149,42 @@ export async function countSuspects(db: Db, runId: string): Promise<{ healed: nu
 export async function leaveUndecided(db: Db, runId: string, reason: string): Promise<void> {
   await db('suspect').where({ run_id: runId, state: 'waiting' }).update({ state: 'undecided', reason });
 }
+
+/**
+ * Takes over what nobody else will look at again: suspects of ended runs that were never decided, and, when this run
+ * may repair, open diffs that no compensation was ever planned for (rule 5.11: each run, whatever the window). Keys
+ * that cannot be read have no record to look up and stay where they are.
+ */
+export async function adoptSuspects(
+  db: Db,
+  run: { id: string; reconciliation: string; mode: 'check' | 'compensate' },
+): Promise<void> {
+  const bindings = { run: run.id, reconciliation: run.reconciliation };
+  await db.raw(
+    `with left_over as (
+       select s.* from suspect s join run r on r.id = s.run_id
+        where s.reconciliation = :reconciliation and s.run_id <> :run and r.phase = 'done' and s.business_key <> '[]'
+          and (s.state in ('waiting', 'undecided') or (s.state = 'confirmed' and r.result not in ('complete', 'discarded')))),
+     adopted as (
+       insert into suspect (run_id, reconciliation, business_key, kind, record_time, source_digest,
+                            downstream_digest, looks, due_at, first_seen)
+       select distinct on (business_key) :run, reconciliation, business_key, kind, record_time, source_digest,
+              downstream_digest, 1, clock_timestamp(), first_seen
+         from left_over order by business_key, id desc
+       on conflict (run_id, business_key) do nothing)
+     delete from suspect using left_over where suspect.id = left_over.id`,
+    bindings,
+  );
+  if (run.mode === 'check') return;
+  await db.raw(
+    `insert into suspect (run_id, reconciliation, business_key, kind, record_time, source_digest, downstream_digest,
+                          looks, due_at, first_seen)
+     select :run, d.reconciliation, d.business_key, d.kind, d.record_time, d.source_digest, d.downstream_digest,
+            1, clock_timestamp(), d.first_seen
+       from diff d
+      where d.reconciliation = :reconciliation and d.state = 'open'
+        and not exists (select from compensation c where c.diff_id = d.id)
+     on conflict (run_id, business_key) do nothing`,
+    bindings,
+  );
+}

@@ -79,10 +79,12 @@ describe('run --mode check', () => {
     await pool.query(`
       create table loose (order_no text, amount numeric(12, 2), trace_id text, updated_at timestamptz not null);
       insert into loose (order_no, amount, updated_at) select no, amount, '2026-11-30T10:30:00Z'
-        from (values ('same', 1), ('missing', 2), ('wrong', 3), ('twice', 4), ('twice', 4), (null, 5)) v (no, amount);
+        from (values ('same', 1), ('missing', 2), ('wrong', 3), ('twice', 4), ('twice', 4)) v (no, amount);
+      insert into loose values (null, 5, null, '2026-11-30T12:30:00Z'), ('whole', 5, null, '2026-11-30T12:30:00Z');
       insert into loose values ('too-late', 6, null, '2026-11-30T11:00:00Z');
       insert into bookings (order_no, amount, booked_at) select no, amount, '2026-11-30T10:30:00Z'
-        from (values ('same', 1), ('wrong', 9), ('twice', 4), ('extra', 7)) v (no, amount)`);
+        from (values ('same', 1), ('wrong', 9), ('twice', 4), ('extra', 7)) v (no, amount);
+      insert into bookings (order_no, amount, booked_at) values ('whole', 5, '2026-11-30T12:30:00Z')`);
     const file = await writeConfig(looseConfig(shop));
     stops.push(() => file.remove());
     shop = { ...shop, path: file.path };
@@ -112,16 +114,16 @@ describe('run --mode check', () => {
       complete: true,
       plan: { name: expect.stringMatching(/^(merge|lookup)$/), why: expect.any(String) },
       timings: { wallMs: expect.any(Number) },
-      // A key that is there twice, and a key that is null, are counted as such.
+      // A key that is there twice is counted as such.
       counts: {
-        source: 6,
+        source: 5,
         downstream: 4,
         matched: 1,
         missing: 1,
         extra: 1,
         mismatched: 1,
         duplicate: 1,
-        undecided: 1,
+        undecided: 0,
       },
     });
     const diffs = (report as Report).diffs.map(({ key, kind, fields }) => [
@@ -144,12 +146,23 @@ describe('run --mode check', () => {
     expect(said.code).toBe(0);
     expect(said.stdout).toMatch(/differ \(complete\)/);
     expect(said.stdout).toContain('missing 1, extra 1, mismatched 1, duplicate 1');
-    expect(said.stdout).toContain('undecided 1');
+    expect(said.stdout).toContain('undecided 0');
   });
 
   it('ends with 3 when there are diffs and --fail-on-diff was asked for', async () => {
     const args = ['run', 'orders', ...WINDOW, '--fail-on-diff', '--config', shop.path];
     expect((await trueup(args)).code).toBe(3);
+  });
+
+  it('counts a record whose key is null as undecided, which is never clean', async () => {
+    const window = ['--from', '2026-11-30T12:00', '--to', '2026-11-30T13:00'];
+    const report = await trueupJson<Report>(['run', 'orders', ...window, '--config', shop.path], {}, 6);
+    expect(report).toMatchObject({
+      verdict: 'undecided',
+      reason: '1 records could not be decided',
+      counts: { source: 2, matched: 1, undecided: 1 },
+      diffs: [],
+    });
   });
 
   it('ends with 0 and verdict match where both sides agree', async () => {

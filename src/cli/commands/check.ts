@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { openPairs } from '../../app.ts';
-import { EXIT } from '../../error.ts';
+import { EXIT, TrueupError } from '../../error.ts';
 import { choosePlan } from '../../reconcile/read-window.ts';
 import { displayKey, type SideRecord } from '../../reconcile/record.ts';
 import { type Side, type SideDescription, SideError } from '../../reconcile/side.ts';
@@ -28,6 +28,17 @@ export function registerCheck(program: Command): void {
       if (options.offline) return;
       const pairs = openPairs(loaded.config, { take: async () => {} });
       const chosen = [...pairs.values()].filter((pair) => names.length === 0 || names.includes(pair.name));
+      const unknown = names.filter((name) => !pairs.has(name));
+      if (unknown.length > 0) {
+        throw new TrueupError(
+          'TRU_UNKNOWN_RECONCILIATION',
+          `there is no reconciliation ${unknown.join(', ')}`,
+          {
+            exit: EXIT.usage,
+            hint: `the config has: ${[...pairs.keys()].join(', ')}`,
+          },
+        );
+      }
       let worst = 0;
       try {
         for (const pair of chosen) {

@@ -200,7 +200,8 @@ type Report = Awaited<ReturnType<typeof reportOf>>;
 
 /** Incomplete or undecided never ends like "clean". */
 function exitOf(report: Report, failOnDiff: boolean): ExitCode {
-  if (!report.complete || report.verdict === 'undecided') return EXIT.incomplete;
+  const undecided = report.verdict === 'undecided' || report.counts.undecided > 0;
+  if (!report.complete || undecided) return EXIT.incomplete;
   // Stopped by a signal before all repairs had ended.
   if (report.compensations.open > 0) return EXIT.incomplete;
   if (report.compensations.escalated > 0 || report.result === 'held') return EXIT.needsPerson;

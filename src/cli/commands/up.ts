@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type HealthCheck, type HealthServer, startHealthServer } from '../../api/server.ts';
 import { type App, applyConfig, openApp, openStore, prepareStore, type Store } from '../../app.ts';
+import { ConfigError } from '../../config/config-error.ts';
 import { type LoadedConfig, loadStored } from '../../config/load.ts';
 import { createRedactor } from '../../config/redact.ts';
 import { displayUrl } from '../../config/secret.ts';
@@ -10,7 +11,7 @@ import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
 import { createLogger, type Logger } from '../../observe/logger.ts';
 import { activeRevision } from '../../store/config-revisions.ts';
 import { readMeta } from '../../store/meta.ts';
-import { schemaState } from '../../store/migrate.ts';
+import { assertSchema, schemaState } from '../../store/migrate.ts';
 import { storeSnapshot } from '../../store/snapshot.ts';
 import { actor, openSession } from '../session.ts';
 
@@ -44,6 +45,8 @@ async function serve(command: Command, { role }: { role: 'up' | 'worker' }): Pro
     if (role === 'up') {
       await prepareStore(store, session.logger);
       await applyConfig(store.db, session.loaded, actor());
+    } else {
+      await assertSchema(store.db);
     }
     let loaded: LoadedConfig | undefined = await activeConfig(store, session.loaded);
     while (loaded && !stop.signal.aborted) loaded = await serveRevision(store, server, loaded, stop.signal);
@@ -113,14 +116,17 @@ async function activeConfig(store: Store, given: LoadedConfig): Promise<LoadedCo
 /** Resolves with the next configuration, or with nothing when it is time to stop. */
 async function nextConfig(store: Store, app: App, stop: AbortSignal): Promise<LoadedConfig | undefined> {
   let refused: number | null = null;
+  let candidate: number | null = null;
   while (!stop.aborted) {
     await pause(FOLLOW_MS, stop);
     try {
       const { activeRevision: active } = await readMeta(store.db);
       if (active === null || active === app.configRevision || active === refused) continue;
-      refused = active;
+      candidate = active;
       return await activeConfig(store, app.loaded);
     } catch (err) {
+      // Only what this revision itself lacks is final; a store that did not answer is asked again.
+      if (err instanceof ConfigError) refused = candidate;
       // A store that does not answer, or a revision that needs what this process has not: go on as before.
       app.logger.error(
         { event: 'config.not-followed', err },

@@ -151,6 +151,7 @@ function compensation(id: string, target: string): Compensation {
     lastSentMsAgo: 1,
     targetDownMs: null,
     endedMsAgo: null,
+    unknownForMs: null,
     createdAt: instantFromMillis(0),
   };
 }

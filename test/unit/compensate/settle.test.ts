@@ -8,6 +8,7 @@ const at = (part: Partial<SettleInput>) =>
     look: 'differs',
     sinceSendMs: 1000,
     target: plain,
+    unknownForMs: part.sinceSendMs ?? 1000,
     readLagMs: 0,
     verifyWithinMs: 30_000,
     verifyEveryMs: 1000,
@@ -85,7 +86,12 @@ describe('settle of an unknown outcome (rule 6.10)', () => {
   });
 
   it('can be asked again when the repeat really starts', () => {
-    expect(mayRepeat(1000, { ...plain, dedupes: true }, 0)).toBe(true);
-    expect(mayRepeat(90_000_000, { ...plain, dedupes: true }, 0)).toBe(false);
+    const target = { ...plain, dedupes: true };
+    expect(mayRepeat({ sendMs: 1000, unknownMs: 1000 }, target, 0)).toBe(true);
+    expect(mayRepeat({ sendMs: 90_000_000, unknownMs: 90_000_000 }, target, 0)).toBe(false);
+  });
+
+  it('counts the memory of the key from the oldest send that is not settled, not from the latest', () => {
+    expect(mayRepeat({ sendMs: 1000, unknownMs: 90_000_000 }, { ...plain, dedupes: true }, 0)).toBe(false);
   });
 });
