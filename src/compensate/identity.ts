@@ -89,7 +89,6 @@ function tookEffect(last: PastCompensation): boolean {
 function afterUnknown(unsettled: PastCompensation, latest: number, input: IdentityInput): NextRevision {
   const revision = latest + 1;
   if (unsettled.fingerprint !== input.fingerprint) {
-    if (input.byPerson) return { kind: 'next', revision };
     const detail = `revision ${unsettled.revision} may have taken, and the repair is another one now`;
     return { kind: 'conflict', revision, detail };
   }

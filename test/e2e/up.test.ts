@@ -217,7 +217,7 @@ describe('trueup up', () => {
 });
 
 describe('trueup worker', () => {
-  it('refuses a store that nobody has migrated, and works once somebody has', async () => {
+  it('refuses a store that nobody has migrated or given a config, and works once somebody has', async () => {
     const shop = await openShop();
     const path = await configOf(shop, await storeOf(createDatabase));
     const refused = await trueup(['worker', '--config', path]);
@@ -225,6 +225,10 @@ describe('trueup worker', () => {
     const { applied } = await trueupJson<{ applied: string[] }>(['migrate', '--config', path]);
     expect(applied.length).toBeGreaterThan(0);
     expect(await trueupJson(['migrate', '--config', path])).toEqual({ applied: [] });
+    const idle = await trueup(['worker', '--config', path]);
+    expect(idle).toMatchObject({ stdout: '', stderr: expect.stringContaining('trueup apply') });
+    expect(idle.code).not.toBe(0);
+    await trueupJson(['apply', '--config', path]);
     const worker = start(['worker', '--config', path]);
     stops.push(() => worker.stop());
     await worker.waitForLine(/"event":"worker.started"/, { timeoutMs: 60_000 });
