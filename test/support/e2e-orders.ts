@@ -85,7 +85,7 @@ export type Reaction =
   | { readonly do: 'cut' }
   | { readonly do: 'answer'; readonly status: number; readonly body: unknown };
 
-export const BOOK: Reaction = { do: 'book' };
+const BOOK: Reaction = { do: 'book' };
 
 export interface BookingCall {
   readonly no: string;
