@@ -60,13 +60,15 @@ async function replay(options: Replay): Promise<{ run: RunDetail; data: OrdersDa
 const twice = (effects: ReadonlyMap<string, number>) => [...effects.values()].filter((n) => n > 1).length;
 
 describe('the gate', () => {
-  const CAPACITY_PER_SECOND = 8;
+  const CAPACITY = { calls: 6, withinMs: 4_000 };
   const DOWN_MS = 5_000;
-  const missing = orders('lost', 40);
-  /** Five a second, evenly: the downstream could take eight. */
+  const missing = orders('lost', 14);
+  /** One a second, so never more than five in four seconds, of which the downstream could take six. */
   const target = {
-    watermark: 300,
+    watermark: 60,
     concurrency: 64,
+    // A busy machine is no failure.
+    timeout: { connect: '5s', answer: '10s' },
     idempotency: { dedupes: true },
     retry: { wait: { base: '200ms', cap: '1s' } },
     breaker: { open: '1s' },
@@ -81,8 +83,8 @@ describe('the gate', () => {
     readonly admit = (request: IncomingMessage, at: number): boolean => {
       if (at < this.#downUntil) return false;
       if (request.method !== 'POST' || request.url !== '/bookings') return true;
-      this.#writes = [...this.#writes.filter((write) => write > at - 1000), at];
-      if (this.#writes.length <= CAPACITY_PER_SECOND) return true;
+      this.#writes = [...this.#writes.filter((write) => write > at - CAPACITY.withinMs), at];
+      if (this.#writes.length <= CAPACITY.calls) return true;
       this.collapses += 1;
       this.#downUntil = at + DOWN_MS;
       this.#writes = [];
@@ -95,16 +97,16 @@ describe('the gate', () => {
     const downstream = { dedupes: true, admit: fragile.admit };
     const { run, data } = await replay({ missing, downstream, read: 'http', target, timeoutMs: 60_000 });
     expect(fragile.collapses).toBe(0);
-    expect(run.counts).toMatchObject({ source: 60, missing: 40 });
+    expect(run.counts).toMatchObject({ source: 34, missing: 14 });
     // Not one call failed: each order took exactly one.
-    expect(run.compensations).toMatchObject({ planned: 40, sent: 40, verified: 40, escalated: 0 });
-    expect((await data.effects()).size).toBe(60);
+    expect(run.compensations).toMatchObject({ planned: 14, sent: 14, verified: 14, escalated: 0 });
+    expect((await data.effects()).size).toBe(34);
   });
 
   it('bypassed, the same downstream collapses, and still every order arrives once', async () => {
     const fragile = new Fragile();
     const downstream = { dedupes: true, admit: fragile.admit };
-    // 300 calls in 50 ms instead of a minute are never reached.
+    // 60 calls in 50 ms instead of a minute are never reached.
     const ports = { timing: { ...MINUTE, windowMs: 50 } };
     const { run, data } = await replay({
       missing,
@@ -115,10 +117,10 @@ describe('the gate', () => {
       timeoutMs: 180_000,
     });
     expect(fragile.collapses).toBeGreaterThanOrEqual(1);
-    expect(run.compensations).toMatchObject({ planned: 40, open: 0, escalated: 0 });
-    expect(run.compensations.sent).toBeGreaterThan(40);
+    expect(run.compensations).toMatchObject({ planned: 14, open: 0, escalated: 0 });
+    expect(run.compensations.sent).toBeGreaterThan(14);
     const effects = await data.effects();
-    expect(effects.size).toBe(60);
+    expect(effects.size).toBe(34);
     expect(twice(effects)).toBe(0);
   });
 });

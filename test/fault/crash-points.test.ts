@@ -1,9 +1,12 @@
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, type TestContext, test, vi } from 'vitest';
 import { BACKENDS, type Backend, createScenario, type Scenario } from '../support/scenario.ts';
 import { FULL } from '../support/scenario-orders.ts';
 import type { HeldAt } from '../support/scenario-target.ts';
 import { expectCoverageBehindSuspects, expectPlanted } from '../support/scenario-truth.ts';
 import { until } from '../support/wait.ts';
+
+/** Ten times what a test takes on two idle cores. */
+vi.setConfig({ testTimeout: 240_000 });
 
 /** Crash points of the product, in the order of the flow; the number says at which passing the worker dies. */
 const POINTS = [

@@ -1,4 +1,4 @@
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, type TestContext, test, vi } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
 import { createBackend } from '../../src/jobs/backend.ts';
 import { readMeta } from '../../src/store/meta.ts';
@@ -8,6 +8,9 @@ import { FULL } from '../support/scenario-orders.ts';
 import { flushQueue } from '../support/scenario-queue.ts';
 import { expectPlanted } from '../support/scenario-truth.ts';
 import { until } from '../support/wait.ts';
+
+/** Ten times what a test takes on two idle cores. */
+vi.setConfig({ testTimeout: 240_000 });
 
 /** The schedulers that the queue has now. */
 async function schedulers({ backend, store, storeUrl }: Scenario): Promise<string[]> {
@@ -56,7 +59,7 @@ describe.concurrent.each(BACKENDS)('a queue on %s that is flushed', (backend) =>
     await until(
       'the schedulers are back',
       async () => (await schedulers(scenario)).join() === [...RECONCILIATIONS].sort().join(),
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     );
   });
 });

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, test } from 'vitest';
+import { describe, test, vi } from 'vitest';
 import { BACKENDS, createScenario, type Scenario } from '../support/scenario.ts';
 import { SHORT } from '../support/scenario-orders.ts';
 import { expectCoverageBehindSuspects, expectPlanted } from '../support/scenario-truth.ts';
 import { dice } from '../support/target-simulation.ts';
+
+/** Ten times what a test takes on two idle cores. */
+vi.setConfig({ testTimeout: 240_000 });
 
 /** Scenarios, each with a seed of its own; TRUEUP_SEEDS asks for more. One that failed runs alone with `-t "seed 7 "`. */
 const SEEDS = Number(process.env['TRUEUP_SEEDS'] ?? 20);
@@ -17,7 +20,7 @@ async function killAtRandom(scenario: Scenario, seed: number, killedAt: number[]
   const kills = company === undefined ? 2 : 1;
   for (let kill = 0; kill < kills; kill += 1) {
     const worker = scenario.startWorker();
-    await worker.waitForLine(/^up$/, { timeoutMs: 30_000 });
+    await worker.waitForLine(/^up$/, { timeoutMs: 60_000 });
     const afterMs = Math.floor(random() * BUSY_MS);
     killedAt.push(afterMs);
     await sleep(afterMs);

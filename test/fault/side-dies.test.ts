@@ -1,4 +1,4 @@
-import { describe, expect, inject, type TestContext, test } from 'vitest';
+import { describe, expect, inject, type TestContext, test, vi } from 'vitest';
 import { addMillis } from '../../src/reconcile/instant.ts';
 import type { Window } from '../../src/reconcile/record.ts';
 import type { ChildNode } from '../support/child-process.ts';
@@ -8,6 +8,9 @@ import { SHORT } from '../support/scenario-orders.ts';
 import { sparePort } from '../support/spare-port.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
+
+/** Ten times what a test takes on two idle cores. */
+vi.setConfig({ testTimeout: 240_000 });
 
 const HOUR = 3_600_000;
 /** Twenty pages. */
@@ -71,7 +74,7 @@ async function stored({ store }: Scenario, name: string) {
 
 function pagesRead({ gateway }: Scenario, pages: number): Promise<unknown> {
   const before = gateway.reads();
-  return until(`${pages} pages were read`, () => gateway.reads() >= before + pages, { timeoutMs: 30_000 });
+  return until(`${pages} pages were read`, () => gateway.reads() >= before + pages, { timeoutMs: 60_000 });
 }
 
 describe('a source that dies in mid-scan', () => {
@@ -102,7 +105,7 @@ describe('a source that dies in mid-scan', () => {
     await until(
       'the first chunk is stored',
       async () => (await stored(scenario, 'payments')).coverage === to,
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     );
     await pagesRead(scenario, 3);
     await proxy.mode('reset');

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { RECONCILIATIONS, type ReconciliationName, type Scenario } from './scenario.ts';
 
 /** What became of one reconciliation, told by the downstream's own tables and by the store. */
-export interface Truth {
+interface Truth {
   /** Orders with exactly one effect. */
   readonly once: readonly string[];
   /** Orders with more than one effect. */
@@ -20,7 +20,7 @@ export interface Truth {
 const SCHEMAS = { payments: 'gateway', parcels: 'warehouse' } as const;
 
 /** Reads what happened. Nothing here asks trueup's code. */
-export async function readTruth(scenario: Scenario, name: ReconciliationName): Promise<Truth> {
+async function readTruth(scenario: Scenario, name: ReconciliationName): Promise<Truth> {
   const { systems, store } = scenario;
   const schema = SCHEMAS[name];
   const effects = await systems.query<{ order_no: string; effects: number }>(
@@ -69,7 +69,7 @@ function endOf({ state, reason }: { state: string; reason: string | null }): str
 }
 
 /** What has to be true after all is done, whatever was killed on the way. */
-export function plantedTruth(scenario: Scenario, name: ReconciliationName): Truth {
+function plantedTruth(scenario: Scenario, name: ReconciliationName): Truth {
   const orders = [...scenario.orders[name]].sort((a, b) => (a.orderNo < b.orderNo ? -1 : 1));
   const differing = orders.filter(({ role }) => role !== 'equal');
   const refused = differing.filter(({ fault }) => fault === 'refuse').map(({ orderNo }) => orderNo);

@@ -55,7 +55,7 @@ export interface Scenario {
   /** Waits until this many writes arrived at a target. */
   arrived(target: 'gateway' | 'warehouse', count: number): Promise<void>;
   /** Waits until every run is done and every compensation has ended. */
-  ended(timeoutMs?: number): Promise<void>;
+  ended(): Promise<void>;
   /** Kills the workers and takes everything down. */
   close(): Promise<void>;
 }
@@ -163,12 +163,10 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
       const target = { gateway, warehouse }[name];
       await waiting(`${count} writes arrived at the ${name}`, () => target.arrivals() >= count, 60_000);
     },
-    ended: (timeoutMs = 60_000) =>
-      waiting(
-        'every run and compensation has ended',
-        async () => (await openWork(store)).length === 0,
-        timeoutMs,
-      ),
+    async ended() {
+      const probe = async () => (await openWork(store)).length === 0;
+      await waiting('every run and compensation has ended', probe, 120_000);
+    },
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
       if (backend === 'redis') await flushQueue({ store, backend });
@@ -216,7 +214,7 @@ function startCrashWorker(configPath: string, crashAt: string | undefined): Cras
     ...child,
     async stoppedAt(point) {
       const [name] = point.split(':');
-      await child.waitForLine(new RegExp(`^stopped at ${name}$`), { timeoutMs: 30_000 });
+      await child.waitForLine(new RegExp(`^stopped at ${name}$`), { timeoutMs: 60_000 });
     },
   };
 }
