@@ -16,9 +16,6 @@ const AFTER_FAILED_LOOK_MS = 5_000;
 
 export interface GrantedSlot extends Granted {
   readonly finding: Finding;
-  /** Monotonic times before asking and after the answer (rule 6.14). */
-  readonly m0: number;
-  readonly m1: number;
   readonly waitedMs: number;
 }
 
@@ -70,7 +67,6 @@ async function ask(
     }
     if (deps.draining.aborted) return putBack(deps, claimed, 0);
     await route.sender.warm();
-    const m0 = performance.now();
     const answer = await grantSend(deps.db, {
       compensation: claimed,
       gate: route.gate,
@@ -79,12 +75,11 @@ async function ask(
       timing: deps.timing,
       leaseMarginMs: deps.times.sendMargin,
     });
-    const m1 = performance.now();
     switch (answer.kind) {
       case 'gone':
         return null;
       case 'granted':
-        return { ...answer, finding: seen.finding, m0, m1 };
+        return { ...answer, finding: seen.finding };
       case 'open':
         await changeState(deps.db, {
           from: claimed,
@@ -96,7 +91,7 @@ async function ask(
       case 'held':
         return putBack(deps, claimed, 1000);
       case 'wait':
-        if (m1 - since + answer.delayMs > LONGEST_WAIT_MS) return putBack(deps, claimed, answer.delayMs);
+        if (performance.now() - since + answer.delayMs > LONGEST_WAIT_MS) return putBack(deps, claimed, answer.delayMs);
         await sleep(Math.max(1, answer.delayMs));
     }
   }

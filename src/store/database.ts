@@ -16,6 +16,7 @@ const ACQUIRE_MS = 10_000;
 const CONNECT_MS = 5_000;
 /** No statement is silent for longer; a network that swallows packets would else hold a worker for a quarter hour. */
 const SILENCE_MS = 120_000;
+const FAILED_TRANSACTION = '25P02';
 const RETRIED_STATES = new Set(['40001', '40P01']);
 const TRIES = 5;
 
@@ -97,13 +98,19 @@ export function only<T>(rows: readonly T[]): T {
   return row;
 }
 
-/** COMMIT after a failed statement is a ROLLBACK without an error; an `fn` that caught the failure would lose it. */
+/**
+ * COMMIT after a failed statement is a ROLLBACK without an error; an `fn` that caught the failure would lose it. Asked
+ * by a statement, since the driver hands over an error before it knows the state of the transaction.
+ */
 async function refuseSilentRollback(trx: Db): Promise<void> {
-  const connection: pg.Client = await trx.client.acquireConnection();
-  if (connection.getTransactionStatus() === 'E') {
+  try {
+    await trx.raw('select 1');
+  } catch (cause) {
+    if (sqlState(cause) !== FAILED_TRANSACTION) throw cause;
     throw new TrueupError(
       'TRU_STORE_TRANSACTION_FAILED',
       'a statement of this transaction failed and its error was caught; nothing was committed',
+      { cause },
     );
   }
 }

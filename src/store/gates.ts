@@ -41,18 +41,26 @@ interface LockedGate {
   readonly ceiling: number | null;
   readonly held: string | null;
   readonly system: string | null;
+  /** This process's monotonic times before and after the store's clock was read (rule 6.14). */
+  readonly m0: number;
+  readonly m1: number;
 }
 
 async function lockGate(trx: Db, gate: string, purpose: Purpose): Promise<LockedGate> {
   const row = (await readLocked(trx, gate, purpose)) ?? (await createGate(trx, gate, purpose));
-  // A second statement: within the first, the clock would have been read before the lock was waited for.
+  // A second statement: within the first, the clock would have been read before the lock was waited for. Timed by
+  // itself, so that neither the wait for the lock nor the commit counts against the validity of the slot.
+  const m0 = performance.now();
   const { rows } = await trx.raw<{ rows: { now: number; system: string | null; held: string | null }[] }>(
     `select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, system_identifier as system,
             replay_held as held from meta`,
   );
+  const m1 = performance.now();
   const store = only(rows);
   return {
     nowMs: store.now,
+    m0,
+    m1,
     // Slots written by another server are lost state: that clock is not this one (rule 6.15).
     slots: row.system_identifier === store.system ? row.slots : null,
     rate: 'buckets' in row.rate ? (row.rate as RateState) : START_RATE,
@@ -100,6 +108,9 @@ export interface Granted {
   readonly kind: 'granted';
   readonly delayMs: number;
   readonly validMs: number;
+  /** Monotonic times before and after the store read its clock: the delay counts from a moment between them. */
+  readonly m0: number;
+  readonly m1: number;
   /** Number of the committed attempt; fences every later write about it. */
   readonly attempt: number;
   readonly idempotencyKey: string;
@@ -157,7 +168,7 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
     });
     await saveSlots(trx, request.gate, 'send', state, gate.system);
     const idempotencyKey = withRevision(compensation.idempotencyKey, compensation.revision);
-    return { kind: 'granted', delayMs: answer.delayMs, validMs: answer.validMs, attempt, idempotencyKey };
+    return { ...answer, m0: gate.m0, m1: gate.m1, attempt, idempotencyKey };
   });
 }
 
