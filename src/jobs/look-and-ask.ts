@@ -91,7 +91,8 @@ async function ask(
       case 'held':
         return putBack(deps, claimed, 1000);
       case 'wait':
-        if (performance.now() - since + answer.delayMs > LONGEST_WAIT_MS) return putBack(deps, claimed, answer.delayMs);
+        if (performance.now() - since + answer.delayMs > LONGEST_WAIT_MS)
+          return putBack(deps, claimed, answer.delayMs);
         await sleep(Math.max(1, answer.delayMs));
     }
   }
