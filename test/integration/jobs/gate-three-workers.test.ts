@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type GateTiming, MINUTE } from '../../../src/compensate/gate/watermark.ts';
 import { addMillis } from '../../../src/reconcile/instant.ts';
 import { openCountOfRuns } from '../../../src/store/compensations.ts';
@@ -37,7 +37,9 @@ function fullestWindow(at: readonly number[], windowMs: number): number {
 }
 
 describe.each(['PostgreSQL', 'Redis'])('three workers with the queue on %s', (backend) => {
-  // Again when the machine was too busy to use nine tenths; the watermark itself is never exceeded.
+  // A run is tried again when the machine was too busy to use nine tenths. That may not hide a broken watermark.
+  const exceeded: number[] = [];
+  afterAll(() => expect(exceeded).toEqual([]));
   const options = { timeout: 180_000, retry: 2 };
   it(
     'together never exceed the watermark in any window, and use at least nine tenths of it',
@@ -99,6 +101,7 @@ describe.each(['PostgreSQL', 'Redis'])('three workers with the queue on %s', (ba
         TIMING.windowMs,
       );
       console.log(most, (await db.raw('select outcome, count(*) from attempt group by 1')).rows);
+      if (most > N) exceeded.push(most);
       expect(most).toBeLessThanOrEqual(N);
       expect(most).toBeGreaterThanOrEqual(0.9 * N);
     },
