@@ -14,8 +14,11 @@ export function createDatabase(): Promise<TestDatabase> {
 }
 
 /** A fresh database with trueup's migrations applied in the schema `trueup`. */
-export function createStore(): Promise<TestDatabase> {
-  return create('trueup_template');
+export async function createStore(): Promise<TestDatabase> {
+  const store = await create('trueup_template');
+  // The queue's namespace is the store's id; clones of one template would share a Redis namespace.
+  await execute(store.url, 'update trueup.meta set store_id = gen_random_uuid()');
+  return store;
 }
 
 async function create(template: string): Promise<TestDatabase> {
