@@ -21,7 +21,10 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'fault', include: ['test/fault/**/*.test.ts'], testTimeout: 120_000 } },
-      { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 300_000 } },
+      // Whole processes on a busy machine: a test that ran out of time is tried once more.
+      {
+        test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 300_000, retry: 1 },
+      },
     ],
     // Read by .ci/run, which prints the totals of all suites at the end.
     ...(process.env['CI']

@@ -12,6 +12,8 @@ import { startWorker } from '../../dist/jobs/worker.js';
 import { createLogger } from '../../dist/observe/logger.js';
 
 const DRAIN_MS = 10_000;
+/** A test that was killed itself kills nobody any more. */
+const LONGEST_STOP_MS = 300_000;
 const TIMES = {
   // Long enough for a row that waits for its turn on a busy machine.
   ring: 4_000,
@@ -31,7 +33,8 @@ async function checkpoint(name) {
   if (passings > 0) return;
   say(`stopped at ${name}`);
   // Blocks the whole process: no timer, no answer and no other job goes on behind this point.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LONGEST_STOP_MS);
+  process.kill(process.pid, 'SIGKILL');
 }
 
 /** Written before the process can stop. */
