@@ -17,6 +17,11 @@ import { until } from '../../support/wait.ts';
 const TIMING: GateTiming = { ...MINUTE, windowMs: 10_000 };
 const N = 20;
 const ORDERS = 50;
+/**
+ * The theorem is about the start of calls, and this looks at arrivals in a busy process: one call may have been on its
+ * way for this much longer than another.
+ */
+const TRANSIT_MS = 150;
 const WORKER = fileURLToPath(new URL('../../support/e2e-gate-worker.mjs', import.meta.url));
 
 const stops: (() => Promise<void>)[] = [];
@@ -96,14 +101,11 @@ describe.each(['PostgreSQL', 'Redis'])('three workers with the queue on %s', (ba
       const effects = await data.effects();
       expect(effects.size).toBe(ORDERS);
       expect(Math.max(...effects.values())).toBe(1);
-      const most = fullestWindow(
-        arrivals().map((request) => request.at),
-        TIMING.windowMs,
-      );
-      console.log(most, (await db.raw('select outcome, count(*) from attempt group by 1')).rows);
+      const at = arrivals().map((request) => request.at);
+      const most = fullestWindow(at, TIMING.windowMs - TRANSIT_MS);
       if (most > N) exceeded.push(most);
       expect(most).toBeLessThanOrEqual(N);
-      expect(most).toBeGreaterThanOrEqual(0.9 * N);
+      expect(fullestWindow(at, TIMING.windowMs)).toBeGreaterThanOrEqual(0.9 * N);
     },
   );
 });
