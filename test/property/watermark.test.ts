@@ -13,7 +13,7 @@ import {
 import { type Step, simulate, violation } from '../support/gate-simulation.ts';
 
 /** A minute scaled down, so that a few hundred steps fill many windows. */
-const SMALL: GateTiming = { windowMs: 1000, validMs: 40, horizonMs: 80 };
+const SMALL: GateTiming = { windowMs: 1000, validMs: 40, transitMs: 40, horizonMs: 80 };
 
 const often = <T>(usual: T, arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary });
@@ -24,6 +24,7 @@ const ask: fc.Arbitrary<Step> = fc.record({
   upMs: often(0, fc.integer({ min: 0, max: 60 })),
   downMs: often(0, fc.integer({ min: 0, max: 60 })),
   lateness: fc.constantFrom(0, 0, 0.5, 1, 1),
+  transit: fc.constantFrom(0, 0, 0.5, 1, 1),
   fate: often<'starts' | 'dropped' | 'lost' | 'frozen'>(
     'starts',
     fc.constantFrom('dropped', 'lost', 'frozen'),
@@ -43,7 +44,7 @@ const rough = fc.array(fc.oneof({ weight: 25, arbitrary: ask }, { weight: 1, arb
   maxLength: 300,
 });
 
-/** A backlog that asks all the time, whose first call starts as late as it may and all others at once. */
+/** A backlog that asks all the time; at first calls start and travel as late as they may, then at once. */
 function worstCase(): Step[] {
   return Array.from({ length: 4000 }, (_, index) => ({
     kind: 'ask',
@@ -51,6 +52,7 @@ function worstCase(): Step[] {
     upMs: 0,
     downMs: 0,
     lateness: index < 1500 ? 1 : 0,
+    transit: index < 1500 ? 1 : 0,
     fate: 'starts',
     skewMs: 0,
   }));
@@ -84,8 +86,15 @@ describe('the watermark', () => {
   });
 
   it('would be exceeded if slots were one Nth of the window apart, without V (so the check can fail)', () => {
-    const withoutV = { ...SMALL, validMs: 0 };
+    const withoutV = { ...SMALL, validMs: 0, transitMs: 0 };
     expect(violation(simulate(worstCase(), 5, withoutV, SMALL), SMALL)).toContain('6 starts');
+  });
+
+  it('would be exceeded on arrival if nothing were allowed for the way (so the check can fail)', () => {
+    const withoutTransit = { ...SMALL, transitMs: 0 };
+    const trace = simulate(worstCase(), 5, withoutTransit, SMALL);
+    expect(violation({ ...trace, arrivals: [] }, SMALL)).toBeNull();
+    expect(violation(trace, SMALL)).toContain('6 arrivals');
   });
 
   it('would be exceeded if a call could start later than its validity (so the check can fail)', () => {
@@ -94,7 +103,7 @@ describe('the watermark', () => {
   });
 
   it('loses to a forward jump of the clock no more than was granted ahead and one call', () => {
-    const { windowMs, validMs, horizonMs } = SMALL;
+    const { windowMs, horizonMs } = SMALL;
     const steps: Step[] = [...worstCase()];
     steps.splice(2000, 0, { kind: 'jump', gapMs: 0, byMs: 500 });
     const trace = simulate(steps, 30, SMALL);
@@ -102,7 +111,7 @@ describe('the watermark', () => {
       ...trace.starts.map((from) => trace.starts.filter((at) => at >= from && at < from + windowMs).length),
     );
     expect(most).toBeGreaterThan(30);
-    expect(most).toBeLessThanOrEqual(31 + Math.ceil((30 * horizonMs) / (windowMs + validMs)));
+    expect(most).toBeLessThanOrEqual(31 + Math.ceil((30 * horizonMs) / windowMs));
   });
 
   it('lets a backlog use at least 97 % of N', () => {
@@ -127,13 +136,13 @@ describe('requestSlot', () => {
   const at = (nowMs: number, limit: number | null, state: SlotState | null) =>
     requestSlot(state, { nowMs, limit, timing: MINUTE });
 
-  it('spaces slots so that N of them span the window and the validity', () => {
-    expect(spacing(100, MINUTE)).toBe(602.5);
-    expect(spacing(1, MINUTE)).toBe(60_250);
+  it('spaces slots so that N of them span the window, the validity and the way', () => {
+    expect(spacing(100, MINUTE)).toBe(605);
+    expect(spacing(1, MINUTE)).toBe(60_500);
     expect(spacing(null, MINUTE)).toBe(0);
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000_000 }), (n) => {
-        expect(n * spacing(n, MINUTE)).toBeGreaterThanOrEqual(60_250);
+        expect(n * spacing(n, MINUTE)).toBeGreaterThanOrEqual(60_500);
       }),
     );
   });
@@ -141,10 +150,10 @@ describe('requestSlot', () => {
   it('consumes nothing when the slot is further ahead than H, and grants it when asked again after the delay', () => {
     const state = { lastSlotMs: 100_000 };
     const first = at(100_000, 10, state);
-    expect(first).toEqual({ answer: { kind: 'wait', delayMs: 5525 }, state });
-    expect(at(105_525, 10, first.state)).toEqual({
+    expect(first).toEqual({ answer: { kind: 'wait', delayMs: 5550 }, state });
+    expect(at(105_550, 10, first.state)).toEqual({
       answer: { kind: 'granted', delayMs: 500, validMs: 250 },
-      state: { lastSlotMs: 106_025 },
+      state: { lastSlotMs: 106_050 },
     });
   });
 
@@ -156,16 +165,16 @@ describe('requestSlot', () => {
 
   it('applies a new N to the next slot, in both directions', () => {
     const state = { lastSlotMs: 100_000 };
-    expect(at(100_000, 600, state).answer).toMatchObject({ kind: 'granted', delayMs: 100.4169921875 });
-    expect(at(100_000, 1, state).answer).toEqual({ kind: 'wait', delayMs: 59_750 });
+    expect(at(100_000, 600, state).answer).toMatchObject({ kind: 'granted', delayMs: 100.833984375 });
+    expect(at(100_000, 1, state).answer).toEqual({ kind: 'wait', delayMs: 60_000 });
   });
 
   it('begins anew at now + H + V + T when the state is lost, and only once', () => {
     const first = at(100_000, 100, null);
-    expect(first.answer).toEqual({ kind: 'wait', delayMs: 250 + 602.5 });
+    expect(first.answer).toEqual({ kind: 'wait', delayMs: 250 + 605 });
     const again = at(100_001, 100, first.state);
     expect(again.state).toBe(first.state);
-    expect(at(100_000 + 852.5, 100, first.state).answer).toMatchObject({ kind: 'granted', delayMs: 500 });
+    expect(at(100_000 + 855, 100, first.state).answer).toMatchObject({ kind: 'granted', delayMs: 500 });
   });
 
   it('takes a slot that no grant can have set for lost state', () => {

@@ -10,7 +10,8 @@ export type Step =
   /**
    * A worker asks for a slot. `upMs` and `downMs` are the network's delays. `lateness` (0 to 1) says where within its
    * validity the call starts. `dropped`: it never starts; `lost`: the answer never arrives; `frozen`: the process
-   * stops between its last check and the call, which then starts at any later time.
+   * stops between its last check and the call, which then starts at any later time. `transit` (0 to 1) says how long
+   * the call is on its way, as a share of what the timing allows for.
    */
   | {
       readonly kind: 'ask';
@@ -18,6 +19,7 @@ export type Step =
       readonly upMs: number;
       readonly downMs: number;
       readonly lateness: number;
+      readonly transit: number;
       readonly fate: 'starts' | 'dropped' | 'lost' | 'frozen';
       readonly skewMs: number;
     }
@@ -30,6 +32,8 @@ export type Step =
 export interface Trace {
   /** True times at which calls started, in order; without those of frozen workers, the one extra call each. */
   readonly starts: readonly number[];
+  /** True times at which the same calls arrived at the target, in order. */
+  readonly arrivals: readonly number[];
   /** [true time, N in force from then on]. */
   readonly limits: readonly (readonly [number, number | null])[];
   /** True times at which the store's clock jumped forward. */
@@ -55,6 +59,7 @@ export function simulate(
   let limit = first;
   let jumped = 0;
   const starts: number[] = [];
+  const arrivals: number[] = [];
   const forward: number[] = [];
   const limits: [number, number | null][] = [[0, first]];
   // The lock on the row puts the asks in the order of their arrival.
@@ -81,10 +86,13 @@ export function simulate(
       const until = slot.m0 + slot.delayMs + slot.validMs;
       const monotonic = from + (until - from) * step.lateness;
       if (mayStart(slot, monotonic) !== 'now') continue;
-      starts.push(monotonic - step.skewMs);
+      const start = monotonic - step.skewMs;
+      starts.push(start);
+      arrivals.push(start + step.transit * workers.transitMs);
     }
   }
-  return { starts: starts.sort((a, b) => a - b), limits, forward };
+  const inOrder = (times: number[]) => times.sort((a, b) => a - b);
+  return { starts: inOrder(starts), arrivals: inOrder(arrivals), limits, forward };
 }
 
 /** The largest N in force at any time within [from, to); Infinity when that was unlimited. */
@@ -98,21 +106,28 @@ function largestLimit(trace: Trace, from: number, to: number): number {
 }
 
 /**
- * The first window with more starts than allowed, as a sentence; null when there is none. Only windows that begin
- * with a start need to be looked at. A change of N is going on for `horizon + valid` after it (see watermark.ts). A
- * forward jump of the clock may cost the calls that were granted ahead, and one more.
+ * The first window with more starts or more arrivals than allowed, as a sentence; null when there is none. Only
+ * windows that begin with a call need to be looked at. A change of N is going on for `horizon + valid` after it, and
+ * `transit` more where calls arrive (see watermark.ts). A forward jump of the clock may cost the calls that were
+ * granted ahead, and one more.
  */
 export function violation(trace: Trace, timing: GateTiming): string | null {
-  const { windowMs, validMs, horizonMs } = timing;
-  for (const [index, from] of trace.starts.entries()) {
+  return crowded(trace, 'starts', timing) ?? crowded(trace, 'arrivals', timing);
+}
+
+function crowded(trace: Trace, what: 'starts' | 'arrivals', timing: GateTiming): string | null {
+  const { windowMs, validMs, transitMs, horizonMs } = timing;
+  const times = trace[what];
+  const reach = horizonMs + validMs + (what === 'arrivals' ? transitMs : 0);
+  for (const [index, from] of times.entries()) {
     const to = from + windowMs;
-    const count = trace.starts.slice(index).findIndex((start) => start >= to);
-    const inWindow = count === -1 ? trace.starts.length - index : count;
-    const allowed = largestLimit(trace, from - horizonMs - validMs, to);
-    const jumps = trace.forward.filter((jump) => jump >= from - horizonMs - validMs && jump < to).length;
-    const extra = jumps * (1 + Math.ceil((allowed * horizonMs) / (windowMs + validMs)));
+    const count = times.slice(index).findIndex((time) => time >= to);
+    const inWindow = count === -1 ? times.length - index : count;
+    const allowed = largestLimit(trace, from - reach, to);
+    const jumps = trace.forward.filter((jump) => jump >= from - reach && jump < to).length;
+    const extra = jumps * (1 + Math.ceil((allowed * horizonMs) / (windowMs + validMs + transitMs)));
     if (inWindow > allowed + extra)
-      return `${inWindow} starts in [${from}, ${to}), allowed ${allowed} and ${extra} for ${jumps} jumps`;
+      return `${inWindow} ${what} in [${from}, ${to}), allowed ${allowed} and ${extra} for ${jumps} jumps`;
   }
   return null;
 }

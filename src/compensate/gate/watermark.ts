@@ -1,10 +1,12 @@
 import type { SlotAnswer } from './slot.ts';
 
 /**
- * The arithmetic behind "in any half-open window at most N calls start". Slots are `spacing` apart, and a call starts
- * at its slot or at most `validMs` later. Of N + 1 calls the last therefore starts at least
- * `N * spacing - validMs >= windowMs` after the first, so no half-open window holds them all. No burst is allowed and
- * no token is saved up: idle time is never made up for.
+ * The arithmetic behind "in any half-open window at most N calls start, and at most N arrive". Slots are `spacing`
+ * apart, and a call starts at its slot or at most `validMs` later. Of N + 1 calls the last therefore starts at least
+ * `N * spacing - validMs >= windowMs + transitMs` after the first, so no half-open window holds all their starts; and
+ * none holds all their arrivals, as long as the first was not on its way for over `transitMs` longer than the last.
+ * The target counts arrivals, and a call can wait in a busy process or network after its start. No burst is allowed
+ * and no token is saved up: idle time is never made up for.
  *
  * A change of N takes effect with the next grant, because the state keeps the last slot and the next one is
  * `last slot + spacing(N of now)`. Slots that were granted before stay; the last of them starts at most
@@ -16,12 +18,14 @@ export interface GateTiming {
   readonly windowMs: number;
   /** V: how long after its slot a call may still start, in ms. */
   readonly validMs: number;
+  /** How much longer one call may be on its way to the target than another before arrivals bunch up, in ms. */
+  readonly transitMs: number;
   /** H: how far ahead a slot is granted at most, in ms. */
   readonly horizonMs: number;
 }
 
 /** The timing everywhere but in tests, which scale it down. */
-export const MINUTE: GateTiming = { windowMs: 60_000, validMs: 250, horizonMs: 500 };
+export const MINUTE: GateTiming = { windowMs: 60_000, validMs: 250, transitMs: 250, horizonMs: 500 };
 
 /** What the store keeps of a gate. Plain JSON. */
 export interface SlotState {
@@ -38,7 +42,7 @@ const GRAIN = 1024;
 /** Milliseconds between two slots at N calls per window; null is unlimited. Rounded up to 1/1024 ms. */
 export function spacing(limit: number | null, timing: GateTiming): number {
   if (limit === null) return 0;
-  return grainUp((timing.windowMs + timing.validMs) / limit);
+  return grainUp((timing.windowMs + timing.validMs + timing.transitMs) / limit);
 }
 
 export interface SlotAsk {
