@@ -28,16 +28,19 @@ export async function moveCoverage(db: Db, reconciliation: string, window: Windo
 }
 
 /**
- * Up to here nothing is open: before the oldest suspect that waits, was confirmed by a run that is not done (a held
- * one too) or stayed undecided, and before the oldest open or failed diff; never beyond coverage. An undecided record
- * counts until a later complete run has read its time again. A record without a time counts from its run's window.
+ * Up to here nothing is open, never beyond coverage; null without coverage. It stands before the oldest suspect that
+ * waits or that a run confirmed and did not conclude (a held one too), before the oldest undecided record, and before
+ * the oldest open or failed diff. An undecided record counts until a later complete run has read its time again. A
+ * record without a time counts from the start of its run's window.
  */
-export async function provenUntil(db: Db, reconciliation: string): Promise<Instant | null> {
+export async function readProven(db: Db, reconciliation: string): Promise<Instant | null> {
   const { rows } = await db.raw<{ rows: { proven: Instant | null }[] }>(
     `with unfinished as (
        select coalesce(s.record_time, r.window_from, s.first_seen) as at
-         from run r join suspect s on s.run_id = r.id and s.state in ('waiting', 'confirmed')
-        where r.reconciliation = :reconciliation and r.phase <> 'done'),
+         from run r join suspect s on s.run_id = r.id
+        where r.reconciliation = :reconciliation
+          and (r.phase <> 'done' and s.state in ('waiting', 'confirmed')
+               or r.result in ('incomplete', 'failed') and s.state = 'confirmed')),
      undecided as (
        select coalesce(s.record_time, r.window_from, s.first_seen) as at
          from suspect s join run r on r.id = s.run_id

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { addMillis, type Instant, parseInstant } from '../../../src/reconcile/instant.ts';
-import { moveCoverage, provenUntil, readCoverage } from '../../../src/store/coverage.ts';
+import { moveCoverage, readCoverage, readProven } from '../../../src/store/coverage.ts';
 import { inTransaction, storeClock } from '../../../src/store/database.ts';
 import {
   claimSlot,
@@ -130,9 +130,9 @@ describe('proven', () => {
   const done = { phase: 'done', result: 'complete' };
 
   test('is nothing without coverage, and coverage where nothing is open', async () => {
-    expect(await provenUntil(store.db, 'p-none')).toBeNull();
+    expect(await readProven(store.db, 'p-none')).toBeNull();
     await covered('p-clean');
-    expect(await provenUntil(store.db, 'p-clean')).toBe(at('11:00'));
+    expect(await readProven(store.db, 'p-clean')).toBe(at('11:00'));
   });
 
   test.each(['open', 'failed'])('stands before the oldest diff that is %s', async (state) => {
@@ -145,18 +145,28 @@ describe('proven', () => {
       closed_at: store.db.raw('now()'),
       record_time: at('10:05'),
     });
-    expect(await provenUntil(store.db, name)).toBe(at('10:10'));
+    expect(await readProven(store.db, name)).toBe(at('10:10'));
   });
 
   test('stands before a suspect that waits, and before a finding that a held run has not planned', async () => {
     await covered('p-held');
     const run = await insertRun(store.db, 'p-held', { phase: 'held' });
     await insertSuspect(store.db, 'p-held', run, { record_time: at('10:30'), state: 'confirmed' });
-    expect(await provenUntil(store.db, 'p-held')).toBe(at('10:30'));
+    expect(await readProven(store.db, 'p-held')).toBe(at('10:30'));
     await insertSuspect(store.db, 'p-held', run, { record_time: at('10:15'), business_key: '["A-2"]' });
-    expect(await provenUntil(store.db, 'p-held')).toBe(at('10:15'));
+    expect(await readProven(store.db, 'p-held')).toBe(at('10:15'));
     await store.db('suspect').where({ run_id: run }).update({ state: 'healed' });
-    expect(await provenUntil(store.db, 'p-held')).toBe(at('11:00'));
+    expect(await readProven(store.db, 'p-held')).toBe(at('11:00'));
+  });
+
+  test('stands before what a failed run confirmed and never concluded', async () => {
+    await covered('p-failed');
+    const run = await insertRun(store.db, 'p-failed', { phase: 'done', result: 'failed' });
+    await insertSuspect(store.db, 'p-failed', run, { record_time: at('10:20'), state: 'confirmed' });
+    expect(await readProven(store.db, 'p-failed')).toBe(at('10:20'));
+    // What a complete run confirmed is a diff, and counts as that.
+    await store.db('run').where({ id: run }).update({ result: 'complete' });
+    expect(await readProven(store.db, 'p-failed')).toBe(at('11:00'));
   });
 
   test('stands before an undecided record until a later complete run has read its time again', async () => {
@@ -165,16 +175,16 @@ describe('proven', () => {
     await insertSuspect(store.db, 'p-undecided', run, { record_time: at('10:30'), state: 'undecided' });
     await insertRun(store.db, 'p-undecided', { phase: 'done', result: 'incomplete' });
     await insertRun(store.db, 'p-undecided', { ...done, window_from: at('10:31') });
-    expect(await provenUntil(store.db, 'p-undecided')).toBe(at('10:30'));
+    expect(await readProven(store.db, 'p-undecided')).toBe(at('10:30'));
     await insertRun(store.db, 'p-undecided', { ...done, window_from: at('10:30') });
-    expect(await provenUntil(store.db, 'p-undecided')).toBe(at('11:00'));
+    expect(await readProven(store.db, 'p-undecided')).toBe(at('11:00'));
   });
 
   test('takes a record without a time from the start of its run’s window', async () => {
     await covered('p-timeless');
     const run = await insertRun(store.db, 'p-timeless', { ...done, window_from: at('10:45') });
     await insertSuspect(store.db, 'p-timeless', run, { state: 'undecided' });
-    expect(await provenUntil(store.db, 'p-timeless')).toBe(at('10:45'));
+    expect(await readProven(store.db, 'p-timeless')).toBe(at('10:45'));
   });
 });
 
