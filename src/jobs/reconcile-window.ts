@@ -144,7 +144,8 @@ async function read(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise
       await insertSuspects(trx, run, result.suspects, pair.config.recheck.delay);
       await insertUndecided(trx, run, result.undecided);
       await saveChunk(trx, run, { readTo, counts, plan: result.plan });
-      if (run.movesCoverage) await moveCoverage(trx, run.reconciliation, chunk);
+      if (run.movesCoverage)
+        await moveCoverage(trx, run.reconciliation, chunk, { founds: run.trigger === 'schedule' });
       await deps.checkpoint('before-commit');
     });
   }

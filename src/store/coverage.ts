@@ -11,18 +11,26 @@ export async function readCoverage(db: Db, reconciliation: string): Promise<Inst
 }
 
 /**
- * Rule 5.10: coverage becomes the later of itself and `window.to`, but only when it reached `window.from`, or when
- * there was none. False when that would leave a hole; then nothing changed. Call in the transaction that stores the
- * window's suspects.
+ * Rule 5.10: coverage becomes the later of itself and `window.to`, but only when it reached `window.from`, else the
+ * records between would never be read. Where there is none yet, only a scheduled run's window founds it (`founds`): a
+ * window that a person chose says nothing about the times before it. False when nothing changed. Call in the
+ * transaction that stores the window's suspects, and never for an incomplete reading.
  */
-export async function moveCoverage(db: Db, reconciliation: string, window: Window): Promise<boolean> {
+export async function moveCoverage(
+  db: Db,
+  reconciliation: string,
+  window: Window,
+  { founds }: { founds: boolean },
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
-    `insert into coverage as c (reconciliation, covered_to) values (:reconciliation, :to)
+    `insert into coverage as c (reconciliation, covered_to)
+     select :reconciliation, :to
+      where :founds or exists (select from coverage known where known.reconciliation = :reconciliation)
      on conflict (reconciliation) do update
         set covered_to = greatest(c.covered_to, excluded.covered_to), updated_at = clock_timestamp()
       where c.covered_to >= :from
      returning covered_to`,
-    { reconciliation, from: window.from, to: window.to },
+    { reconciliation, from: window.from, to: window.to, founds },
   );
   return rows.length === 1;
 }

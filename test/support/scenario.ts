@@ -92,6 +92,10 @@ export async function createScenario(options: ScenarioOptions): Promise<Scenario
     parcels: planOrders('PAR', window, SPAN_MS, size, faults),
   };
   await seed(systems, orders);
+  // As the scheduled run before left it: only such a one founds coverage.
+  await store('coverage').insert(
+    RECONCILIATIONS.map((reconciliation) => ({ reconciliation, covered_to: window.from })),
+  );
   const target = async (schema: string, dedupes: boolean, planned: readonly ScenarioOrder[]) => {
     const started = await startScenarioTarget({
       databaseUrl: systemsDatabase.url,

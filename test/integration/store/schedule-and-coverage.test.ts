@@ -94,8 +94,16 @@ describe('a schedule', () => {
 });
 
 describe('coverage', () => {
-  const move = (name: string, from: string, to: string) =>
-    moveCoverage(store.db, name, { from: at(from), to: at(to) });
+  const move = (name: string, from: string, to: string, founds = true) =>
+    moveCoverage(store.db, name, { from: at(from), to: at(to) }, { founds });
+
+  test('is founded by a scheduled window alone, and moved by any', async () => {
+    expect(await move('founded', '10:00', '11:00', false)).toBe(false);
+    expect(await readCoverage(store.db, 'founded')).toBeNull();
+    expect(await move('founded', '09:00', '10:00')).toBe(true);
+    expect(await move('founded', '10:00', '11:00', false)).toBe(true);
+    expect(await readCoverage(store.db, 'founded')).toBe(at('11:00'));
+  });
 
   test('begins with the first window and grows with each that touches it', async () => {
     expect(await readCoverage(store.db, 'grows')).toBeNull();
@@ -125,7 +133,7 @@ describe('coverage', () => {
 
 describe('proven', () => {
   async function covered(name: string): Promise<void> {
-    await moveCoverage(store.db, name, { from: at('10:00'), to: at('11:00') });
+    await moveCoverage(store.db, name, { from: at('10:00'), to: at('11:00') }, { founds: true });
   }
   const done = { phase: 'done', result: 'complete' };
 

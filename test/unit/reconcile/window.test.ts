@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { configSchema } from '../../../src/config/schema.ts';
-import { advanceCoverage } from '../../../src/reconcile/coverage.ts';
 import { type Instant, parseInstant } from '../../../src/reconcile/instant.ts';
 import { chunks, scheduledWindow, type WindowInput } from '../../../src/reconcile/window.ts';
 import { at } from '../../support/records.ts';
@@ -90,17 +89,6 @@ describe('the window of a scheduled run', () => {
     expect(window.to).toBe(moment('2026-11-29T23:59:40Z'));
     expect(heldBackMs).toBe(0);
   });
-});
-
-describe('coverage', () => {
-  const window = { from: at('11:00'), to: at('12:00') };
-
-  it('starts with the first window', () => expect(advanceCoverage(null, window)).toBe(at('12:00')));
-  it('moves to the end of a window it reaches', () =>
-    expect(advanceCoverage(at('11:00'), window)).toBe(at('12:00')));
-  it('does not jump over what was never read', () =>
-    expect(advanceCoverage(at('10:59:59.999999'), window)).toBeNull());
-  it('never moves back', () => expect(advanceCoverage(at('12:30'), window)).toBe(at('12:30')));
 });
 
 describe('chunks', () => {
