@@ -75,6 +75,11 @@ export function repairByName(config: Reconciliation, name: string): Repair | und
   return repairsOf(config).find((each) => each.name === name)?.repair;
 }
 
+/** True when the configuration repairs diffs of this kind, rather than only reporting them. */
+export function repairsKind(config: Reconciliation, kind: Finding['kind']): boolean {
+  return repairsOf(config).some((each) => each.kind === kind);
+}
+
 // ------------------------------------------------------------------------------------------------------ choice
 
 interface NamedRepair {

@@ -1,17 +1,12 @@
 import { parseDuration } from '../config/duration.ts';
 import type { Config, Target } from '../config/schema.ts';
 import { EXIT, TrueupError } from '../error.ts';
-import type { CompareContext } from '../reconcile/compare-records.ts';
-import { lookBoth } from '../reconcile/look.ts';
-import { keyText, type Verdict } from '../reconcile/record.ts';
 import { recordAudit } from '../store/audit.ts';
 import { changeState, lockDiff, openCompensations } from '../store/compensations.ts';
-import { type Db, inTransaction, storeClock } from '../store/database.ts';
-import { closeDiff, markDiffFailed, type OpenDiff, readOpenDiffs, reopenDiff } from '../store/diffs.ts';
+import { type Db, inTransaction } from '../store/database.ts';
+import { closeDiff, markDiffFailed, readOpenDiffs } from '../store/diffs.ts';
 import { type GateStatus, gateStatus, holdGate, overrideWatermark, releaseGate } from '../store/gates.ts';
-import { endRun, releaseRun } from '../store/runs.ts';
-import type { Pair } from './pair.ts';
-import { planDiff } from './plan-findings.ts';
+import { endRun, releaseRun } from '../store/run-holds.ts';
 
 /**
  * What a person can decide. CLI, API and page call these and nothing else; each changing call writes its audit row in
@@ -30,7 +25,8 @@ export interface Decision {
 
 const NOT_SENT = new Set(['planned', 'held', 'ready', 'queued', 'retrying', 'deferred']);
 
-function audit(
+/** Writes the audit row of a decision; call in the transaction of the change. */
+export function audit(
   trx: Db,
   decision: Decision,
   action: string,
@@ -57,7 +53,7 @@ export type DiffOutcome =
   | { readonly id: string; readonly done: false; readonly why: string };
 
 /** Ends the repairs of a diff that have not been sent; false when one is on its way and must be settled first. */
-async function cancelUnsent(trx: Db, diffId: string): Promise<boolean> {
+export async function cancelUnsent(trx: Db, diffId: string): Promise<boolean> {
   await lockDiff(trx, diffId);
   const open = await openCompensations(trx, diffId);
   if (open.some(({ state }) => !NOT_SENT.has(state))) return false;
@@ -116,107 +112,6 @@ export async function cancelRepairs(
   );
 }
 
-export interface ReplayDeps {
-  readonly db: Db;
-  readonly pairs: ReadonlyMap<string, Pair>;
-  readonly look: (pair: Pair) => CompareContext;
-  readonly configRevision: number | null;
-}
-
-/**
- * Plans the repair of diffs once more, from what both sides hold now: a fresh look first, so that a healed diff
- * closes without a send. A refused repair is sent under a new revision (rule 6.2); an unknown one keeps its key.
- */
-export async function replayDiffs(
-  deps: ReplayDeps,
-  ids: readonly string[],
-  decision: Decision,
-): Promise<DiffOutcome[]> {
-  const diffs = await readOpenDiffs(deps.db, ids);
-  const known = new Set(diffs.map((diff) => diff.id));
-  const outcomes: DiffOutcome[] = ids
-    .filter((id) => !known.has(id))
-    .map((id) => ({ id, done: false, why: 'there is no open diff with this id' }));
-  for (const [name, group] of groupBy(diffs, (diff) => diff.reconciliation)) {
-    const pair = deps.pairs.get(name);
-    if (!pair) {
-      outcomes.push(
-        ...group.map(({ id }) => ({
-          id,
-          done: false as const,
-          why: `the configuration has no reconciliation ${name}`,
-        })),
-      );
-      continue;
-    }
-    const keys = group.map((diff) => diff.key);
-    const verdicts = await lookBoth(
-      keys,
-      pair.source,
-      pair.downstream,
-      deps.look(pair),
-      AbortSignal.timeout(60_000),
-    );
-    for (const diff of group)
-      outcomes.push(await replayOne(deps, pair, diff, verdicts.get(keyText(diff.key)), decision));
-  }
-  return outcomes;
-}
-
-async function replayOne(
-  deps: ReplayDeps,
-  pair: Pair,
-  diff: OpenDiff,
-  verdict: Verdict | undefined,
-  decision: Decision,
-): Promise<DiffOutcome> {
-  const { id } = diff;
-  return inTransaction(deps.db, async (trx): Promise<DiffOutcome> => {
-    if (!verdict || verdict.verdict === 'undecided')
-      return { id, done: false, why: 'the records cannot be decided now' };
-    if (verdict.verdict === 'match') {
-      if (!(await cancelUnsent(trx, id)))
-        return { id, done: false, why: 'a send is on its way; wait until it is settled' };
-      await closeDiff(trx, id, {
-        state: 'healed',
-        by: 'trueup',
-        reason: 'a look before the replay found the sides equal',
-      });
-      return { id, done: true, what: 'healed already; nothing to send' };
-    }
-    await reopenDiff(trx, id);
-    const planned = await planDiff(
-      trx,
-      { id, traceId: diff.traceId, finding: verdict.finding },
-      { pair, now: await storeClock(trx), runId: null, configRevision: deps.configRevision, byPerson: true },
-    );
-    switch (planned.kind) {
-      case 'report':
-        return { id, done: false, why: planned.why };
-      case 'waits':
-        return { id, done: false, why: 'a send is on its way; wait until it is settled' };
-      case 'unchanged':
-        return { id, done: false, why: 'this repair is planned already' };
-      case 'flapping':
-      case 'conflict':
-        return { id, done: false, why: `handed to a person: ${planned.kind}` };
-      case 'planned':
-        await audit(trx, decision, 'diff.replay', `diff ${id}`, null, planned);
-        return { id, done: true, what: 'planned' };
-    }
-  });
-}
-
-function groupBy<T>(items: readonly T[], name: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(name(item));
-    if (group) group.push(item);
-    else groups.set(name(item), [item]);
-  }
-  return groups;
-}
-
 async function each(
   ids: readonly string[],
   decide: (id: string) => Promise<DiffOutcome>,
@@ -262,12 +157,12 @@ export async function releaseTarget(
   });
 }
 
-/** Lets a run that the guard stopped plan its diffs. */
+/** Lets a run that the guard stopped go on: it looks at all it found once more, then plans what still differs. */
 export async function releaseHeldRun(db: Db, id: string, decision: Decision): Promise<boolean> {
   return inTransaction(db, async (trx) => {
     const released = await releaseRun(trx, id, decision.reason);
     if (released)
-      await audit(trx, decision, 'run.release', `run ${id}`, { phase: 'held' }, { phase: 'concluding' });
+      await audit(trx, decision, 'run.release', `run ${id}`, { phase: 'held' }, { phase: 'rechecking' });
     return released;
   });
 }
@@ -275,7 +170,7 @@ export async function releaseHeldRun(db: Db, id: string, decision: Decision): Pr
 /** Ends a run that is held or not finished; what it found stays open. */
 export async function discardRun(db: Db, id: string, decision: Decision): Promise<boolean> {
   return inTransaction(db, async (trx) => {
-    const ended = await endRun(trx, id, 'discarded', decision.reason);
+    const ended = await endRun(trx, id, decision.reason);
     if (ended) await audit(trx, decision, 'run.discard', `run ${id}`, null, { result: 'discarded' });
     return ended;
   });

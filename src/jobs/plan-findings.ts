@@ -23,25 +23,27 @@ import type { Pair } from './pair.ts';
 
 /** States in which a plan can still be replaced by a better one: nothing of it has left. */
 const REPLACEABLE = new Set(['planned', 'held', 'ready', 'retrying', 'deferred']);
-/** Findings stored by one round of statements. */
-const BATCH = 500;
+
+export interface FindingsToPlan {
+  readonly run: Run;
+  readonly pair: Pair;
+  readonly configRevision: number | null;
+  /** Of a few hundred findings each: one is stored before the next is asked for. */
+  readonly pages: AsyncIterable<readonly Finding[]> | Iterable<readonly Finding[]>;
+  readonly plan: boolean;
+}
 
 /**
  * Stores a run's findings as diffs and, where asked, the compensations for them: the last stage of a run, all in the
  * caller's transaction (DESIGN: one commit of diffs, compensations and the run's end).
  */
-export async function planFindings(
-  trx: Db,
-  input: { run: Run; pair: Pair; configRevision: number | null; findings: readonly Finding[]; plan: boolean },
-): Promise<void> {
+export async function planFindings(trx: Db, input: FindingsToPlan): Promise<void> {
   const { run, pair } = input;
   await lockPlanning(trx, run.reconciliation);
   const now = await storeClock(trx);
   const context = { pair, now, runId: run.id, configRevision: input.configRevision };
-  for (let start = 0; start < input.findings.length; start += BATCH) {
-    const findings = input.findings
-      .slice(start, start + BATCH)
-      .map((finding) => ({ finding, traceId: traceIdOf(finding, pair.config.traceId) }));
+  for await (const page of input.pages) {
+    const findings = page.map((finding) => ({ finding, traceId: traceIdOf(finding, pair.config.traceId) }));
     const saved = await saveDiffs(trx, run, findings, pair.config.relook);
     if (!input.plan) continue;
     const diffs = saved.flatMap((diff, index): DiffToPlan[] => {

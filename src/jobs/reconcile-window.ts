@@ -1,45 +1,15 @@
 import { TrueupError } from '../error.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
-import { type Guard, guard } from '../reconcile/guard.ts';
-import type { Instant } from '../reconcile/instant.ts';
-import { lookBoth } from '../reconcile/look.ts';
-import { readWindow } from '../reconcile/read-window.ts';
-import { type RecheckPolicy, recheck } from '../reconcile/recheck.ts';
-import { keyText, type Verdict, type Window } from '../reconcile/record.ts';
 import { SideError } from '../reconcile/side.ts';
-import { chunks, scheduledWindow } from '../reconcile/window.ts';
-import { moveCoverage, readCoverage } from '../store/coverage.ts';
 import { type Db, inTransaction } from '../store/database.ts';
-import {
-  finishRun,
-  holdRun,
-  NO_COUNTS,
-  otherRunHeld,
-  type Run,
-  type RunCounts,
-  RunTakenOver,
-  type RunVerdict,
-  renewRunLease,
-  saveChunk,
-  saveRunWindow,
-  yieldRun,
-} from '../store/runs.ts';
-import {
-  adoptSuspects,
-  confirmedFindings,
-  countSuspects,
-  dueSuspects,
-  endSuspects,
-  insertSuspects,
-  insertUndecided,
-  leaveUndecided,
-  nextSuspectDue,
-  type SuspectEnd,
-  type WaitingSuspect,
-} from '../store/suspects.ts';
+import { finishRun, type Run, RunTakenOver, yieldRun } from '../store/runs.ts';
+import { countSuspects, leaveUndecided } from '../store/suspects.ts';
+import { concludeRun } from './conclude-run.ts';
 import type { Pair } from './pair.ts';
-import { planFindings } from './plan-findings.ts';
+import { readChunks } from './read-chunks.ts';
+import { recheckSuspects } from './recheck-suspects.ts';
+import { keepingLease } from './run-lease.ts';
 import type { Times } from './times.ts';
 
 /**
@@ -58,7 +28,6 @@ export interface ReconcileDeps {
   readonly onEnded: (result: string) => void;
 }
 
-const RECHECK_BATCH = 1000;
 /** What fails for a while is tried again after these pauses, before the run ends without a verdict. */
 const TRY_AGAIN_MS: Readonly<Record<Run['phase'], readonly number[]>> = {
   reading: [1000, 5000],
@@ -81,9 +50,23 @@ export async function reconcileStep(deps: ReconcileDeps, run: Run, signal: Abort
 }
 
 async function step(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
-  if (run.phase === 'reading') await read(deps, run, signal);
-  else if (run.phase === 'rechecking') await recheckSuspects(deps, run, signal);
+  if (run.phase === 'reading') await afterLooks(deps, run, await readChunks(deps, run, signal));
+  else if (run.phase === 'rechecking') await afterLooks(deps, run, await recheckSuspects(deps, run, signal));
   else if (run.phase === 'concluding') await conclude(deps, run);
+}
+
+/** Suspects wait in the store, not in a worker; when none waits, the run concludes. */
+function afterLooks({ db }: ReconcileDeps, run: Run, wait: number | null): Promise<void> {
+  if (wait === null) return yieldRun(db, run, { phase: 'concluding', afterMs: 0 });
+  return yieldRun(db, run, { phase: 'rechecking', afterMs: wait });
+}
+
+async function conclude(deps: ReconcileDeps, run: Run): Promise<void> {
+  const { counts, heldFor } = await concludeRun(deps, run);
+  deps.onEnded(heldFor === null ? 'complete' : 'held');
+  const fact = { run: run.id, reconciliation: run.reconciliation, counts };
+  if (heldFor === null) deps.logger.info({ event: 'run.done', ...fact }, 'run finished');
+  else deps.logger.info({ event: 'run.held', ...fact }, `run on hold: ${heldFor}`);
 }
 
 /**
@@ -116,190 +99,4 @@ async function failed(deps: ReconcileDeps, run: Run, error: Error): Promise<void
     await finishRun(trx, run, { result, verdict: 'undecided', reason: error.message, counts });
   });
   deps.onEnded(result);
-}
-
-// -------------------------------------------------------------------------------------------------------- read
-
-async function read(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
-  const { db, pair } = deps;
-  const window = run.window ?? (await chooseWindow(deps, run, signal));
-  let counts = run.counts;
-  for (const chunk of chunks(window, pair.config.window.chunk)) {
-    if (run.readTo !== null && chunk.to <= run.readTo) continue;
-    const result = await readWindow({
-      window: chunk,
-      source: pair.source,
-      downstream: pair.downstream,
-      plan: pair.config.plan,
-      rules: deps.look.rules,
-      digestKey: deps.look.digestKey,
-      maxSuspects: pair.config.maxSuspects,
-      signal,
-    });
-    deps.onRead(result.counts);
-    await deps.checkpoint('after-diff');
-    counts = addCounts(counts, { ...NO_COUNTS, ...result.counts, undecided: 0 });
-    const readTo: Instant = chunk.to;
-    await inTransaction(db, async (trx) => {
-      await insertSuspects(trx, run, result.suspects, pair.config.recheck.delay);
-      await insertUndecided(trx, run, result.undecided);
-      await saveChunk(trx, run, { readTo, counts, plan: result.plan });
-      if (run.movesCoverage)
-        await moveCoverage(trx, run.reconciliation, chunk, { founds: run.trigger === 'schedule' });
-      await deps.checkpoint('before-commit');
-    });
-  }
-  await inTransaction(db, (trx) => adoptSuspects(trx, run));
-  const wait = await nextSuspectDue(db, run.id);
-  await yieldRun(
-    db,
-    run,
-    wait === null ? { phase: 'concluding', afterMs: 0 } : { phase: 'rechecking', afterMs: wait },
-  );
-}
-
-async function chooseWindow(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<Window> {
-  const { db, pair } = deps;
-  const clock = await pair.source.clock(signal);
-  const chosen = scheduledWindow({
-    policy: pair.config.window,
-    coverage: await readCoverage(db, run.reconciliation),
-    sourceNow: clock.now,
-    oldestOpen: clock.oldestOpen,
-    seesTransactions: clock.seesTransactions,
-    zone: pair.zone,
-  });
-  if (chosen.capped) {
-    deps.logger.warn(
-      { event: 'run.holdback-capped', run: run.id, heldBackMs: chosen.heldBackMs },
-      'a transaction has been open for longer than window.maxHoldback; records it still writes are left to the lookback',
-    );
-  }
-  await saveRunWindow(db, run, chosen.window);
-  return chosen.window;
-}
-
-/** Renews the run's lease for as long as `fn` works, and stops it when another worker took the run over. */
-async function keepingLease<T>(
-  deps: ReconcileDeps,
-  run: Run,
-  signal: AbortSignal,
-  fn: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const lost = new AbortController();
-  const timer = setInterval(() => {
-    renewRunLease(deps.db, run, deps.times.runLease).then(
-      (ours) => {
-        if (!ours)
-          lost.abort(new RunTakenOver(`run ${run.id} was taken over by another worker or cancelled`));
-      },
-      // A store that does not answer now may answer before the lease ends; the commit is fenced in any case.
-      (err: unknown) =>
-        deps.logger.warn({ event: 'run.lease-not-renewed', run: run.id, err }, 'lease not renewed'),
-    );
-  }, deps.times.runLease / 3);
-  try {
-    return await fn(AbortSignal.any([signal, lost.signal]));
-  } finally {
-    clearInterval(timer);
-  }
-}
-
-function addCounts(a: RunCounts, b: RunCounts): RunCounts {
-  const names = Object.keys(NO_COUNTS) as (keyof RunCounts)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as unknown as RunCounts;
-}
-
-// ----------------------------------------------------------------------------------------------------- recheck
-
-async function recheckSuspects(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
-  const { db, pair } = deps;
-  for (;;) {
-    const suspects = await dueSuspects(db, run.id, RECHECK_BATCH);
-    if (suspects.length === 0) break;
-    const keys = suspects.map((suspect) => suspect.key);
-    const verdicts = await lookBoth(keys, pair.source, pair.downstream, deps.look, signal);
-    await deps.checkpoint('after-recheck');
-    const policy = { delayMs: pair.config.recheck.delay, looks: pair.config.recheck.looks };
-    await endSuspects(
-      db,
-      suspects.map((suspect) => endOf(suspect, verdicts.get(keyText(suspect.key)), policy)),
-    );
-  }
-  const wait = await nextSuspectDue(db, run.id);
-  await yieldRun(
-    db,
-    run,
-    wait === null ? { phase: 'concluding', afterMs: 0 } : { phase: 'rechecking', afterMs: wait },
-  );
-}
-
-function endOf(suspect: WaitingSuspect, verdict: Verdict | undefined, policy: RecheckPolicy): SuspectEnd {
-  const { id } = suspect;
-  if (!verdict) return { id, state: 'undecided', reason: 'the look gave no answer', finding: null };
-  const result = recheck(suspect, verdict, policy);
-  switch (result.next) {
-    case 'healed':
-      return { id, state: 'healed' };
-    case 'diff':
-      return { id, state: 'confirmed', finding: result.finding };
-    case 'undecided':
-      return { id, state: 'undecided', reason: result.reason, finding: result.finding };
-    case 'look-again':
-      return { ...result, id, state: 'waiting' };
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------- conclude
-
-async function conclude(deps: ReconcileDeps, run: Run): Promise<void> {
-  const { db, pair } = deps;
-  const findings = await confirmedFindings(db, run.id);
-  const suspects = await countSuspects(db, run.id);
-  const kinds = (kind: string) => findings.filter((finding) => finding.kind === kind).length;
-  const counts: RunCounts = {
-    ...run.counts,
-    missing: kinds('missing'),
-    extra: kinds('extra'),
-    mismatched: kinds('mismatched'),
-    duplicate: kinds('duplicate'),
-    healed: suspects.healed,
-    undecided: suspects.undecided,
-  };
-  const guarded: Guard =
-    run.guard?.released === undefined ? guard(counts, findings, pair.config.guard) : { ok: true };
-  await inTransaction(db, async (trx) => {
-    await planFindings(trx, {
-      run,
-      pair,
-      configRevision: deps.configRevision,
-      findings,
-      // While a person decides on a held run, no later one may plan what that one found.
-      plan: guarded.ok && run.mode === 'compensate' && !(await otherRunHeld(trx, run)),
-    });
-    await deps.checkpoint('before-plan-commit');
-    if (guarded.ok) await finishRun(trx, run, { ...verdictOf(findings.length, counts), counts });
-    else await holdRun(trx, run, { pattern: guarded.pattern, facts: guarded.facts }, counts);
-  });
-  deps.onEnded(guarded.ok ? 'complete' : 'held');
-  deps.logger.info(
-    { event: guarded.ok ? 'run.done' : 'run.held', run: run.id, reconciliation: run.reconciliation, counts },
-    guarded.ok ? 'run finished' : `run on hold: ${guarded.pattern}`,
-  );
-}
-
-/** Incomplete or undecided is never `match` (guarantee 3). */
-function verdictOf(
-  diffs: number,
-  counts: RunCounts,
-): { result: 'complete'; verdict: RunVerdict; reason: string | null } {
-  if (diffs > 0) return { result: 'complete', verdict: 'differ', reason: null };
-  if (counts.undecided > 0) {
-    return {
-      result: 'complete',
-      verdict: 'undecided',
-      reason: `${counts.undecided} records could not be decided`,
-    };
-  }
-  return { result: 'complete', verdict: 'match', reason: null };
 }

@@ -32,7 +32,7 @@ export function compareKey(
 ): Verdict {
   if (!isUsableKey(key)) {
     const reason = unusableReason(source.length, downstream.length);
-    return { verdict: 'undecided', key, reason, finding: null };
+    return { verdict: 'undecided', key, reason, time: null, finding: null };
   }
   if (source.length > 1 || downstream.length > 1) {
     return differs('duplicate', key, source, downstream, [], context);
@@ -44,7 +44,9 @@ export function compareKey(
   if (b === undefined) return differs('missing', key, source, downstream, [], context);
   const { differences, undecided } = compareFields(a, b, context.rules);
   if (differences.length > 0) return differs('mismatched', key, source, downstream, differences, context);
-  if (undecided.length > 0) return { verdict: 'undecided', key, reason: undecided.join('; '), finding: null };
+  if (undecided.length > 0) {
+    return { verdict: 'undecided', key, reason: undecided.join('; '), time: a.time ?? b.time, finding: null };
+  }
   const digest = context.digestMatches === false ? null : digestOf(source, context);
   return { verdict: 'match', sourceDigest: digest };
 }

@@ -30,39 +30,58 @@ export type Guard =
     };
 
 /** A pattern over most of so many mismatched records stands for all. */
-const SAMPLE = 1000;
+export const GUARD_SAMPLE = 1000;
+const SHIFTS: ReadonlySet<string> = new Set<Shift['kind']>([
+  'constant time offset',
+  'constant factor',
+  'constant offset',
+]);
 /** A side that lacks more than this share of the other's records has shrunk; more where `maxRatio` allows more. */
 const SHRUNKEN = 0.5;
 
+/** Diffs by kind that no person has decided on. */
+export type FoundByKind = Readonly<Record<DiffKind, number>>;
+
 /**
  * Decides whether so many or such diffs may be replayed without a person (blast radius). The most telling pattern is
- * named first: an empty side or a shift of one hour explains a large share, not the other way round.
+ * named first: an empty side or a shift of one hour explains a large share, not the other way round. `mismatched` is
+ * a sample of the mismatched findings among `found`.
  */
-export function guard(counts: SideCounts, findings: readonly Finding[], policy: GuardPolicy): Guard {
-  if (findings.length === 0) return { ok: true };
+export function guard(
+  counts: SideCounts,
+  found: FoundByKind,
+  mismatched: readonly Pick<Finding, 'fields'>[],
+  policy: GuardPolicy,
+): Guard {
+  const all = found.missing + found.extra + found.mismatched + found.duplicate;
+  if (all === 0) return { ok: true };
   return (
-    lostSide(counts, findings, policy) ??
-    shifted(findings) ??
-    tooMuch(findings.length, Math.max(counts.source, counts.downstream), policy) ?? { ok: true }
+    lostSide(counts, found, policy) ??
+    shifted(mismatched) ??
+    tooMuch(all, Math.max(counts.source, counts.downstream), policy) ?? { ok: true }
   );
 }
 
-function lostSide(counts: SideCounts, findings: readonly Finding[], policy: GuardPolicy): Guard | undefined {
+/**
+ * Whether a pattern stops a run that a person released when it showed `released`. The looks after a release can only
+ * lower the count, so nothing about size stops it again; a shift that it did not show before does.
+ */
+export function stopsReleased(pattern: string, released: string): boolean {
+  return SHIFTS.has(pattern) && pattern !== released;
+}
+
+function lostSide(counts: SideCounts, found: FoundByKind, policy: GuardPolicy): Guard | undefined {
   const { source, downstream } = counts;
   const facts = { source, downstream };
   const least = Math.max(1, policy.minRecords);
   const share = Math.max(SHRUNKEN, policy.maxRatio);
-  if (source >= least && count(findings, 'missing') > source * share) {
+  if (source >= least && found.missing > source * share) {
     return { ok: false, pattern: downstream === 0 ? 'downstream is empty' : 'downstream has shrunk', facts };
   }
-  if (downstream >= least && count(findings, 'extra') > downstream * share) {
+  if (downstream >= least && found.extra > downstream * share) {
     return { ok: false, pattern: source === 0 ? 'source is empty' : 'source has shrunk', facts };
   }
   return undefined;
-}
-
-function count(findings: readonly Finding[], kind: DiffKind): number {
-  return findings.reduce((sum, finding) => sum + (finding.kind === kind ? 1 : 0), 0);
 }
 
 function tooMuch(diffs: number, records: number, policy: GuardPolicy): Guard | undefined {
@@ -75,9 +94,8 @@ function tooMuch(diffs: number, records: number, policy: GuardPolicy): Guard | u
   return undefined;
 }
 
-function shifted(findings: readonly Finding[]): Guard | undefined {
-  const mismatched = findings.filter((finding) => finding.kind === 'mismatched').slice(0, SAMPLE);
-  const found = constantShift(mismatched);
+function shifted(mismatched: readonly Pick<Finding, 'fields'>[]): Guard | undefined {
+  const found = constantShift(mismatched.slice(0, GUARD_SAMPLE));
   if (found === undefined) return undefined;
   const { kind, ...facts } = found;
   return { ok: false, pattern: kind, facts };

@@ -70,7 +70,10 @@ async function wholeGroups(
 ): Promise<Map<string, Group>> {
   const usable = page.filter((record) => isUsableKey(record.key));
   tally.read(name, page.length);
-  tally.unusable(name, page.length - usable.length);
+  tally.unusable(
+    name,
+    page.filter((record) => !isUsableKey(record.key)),
+  );
   const onPage = groupByKey(usable);
   const repeated = [...onPage].filter(([text, records]) => seen.add(text) || records.length > 1);
   const again = await readAgain(

@@ -24,8 +24,8 @@ export async function readByMerge(input: ReadInput, tally: Tally): Promise<void>
   );
   for await (const event of events) {
     if (!isUsableKey(event.key)) {
-      tally.unusable('source', event.source.length);
-      tally.unusable('downstream', event.downstream.length);
+      tally.unusable('source', event.source);
+      tally.unusable('downstream', event.downstream);
     } else if (event.kind === 'both') {
       judgeBoth(event, input, tally);
     } else if (event.kind === 'sourceOnly') {

@@ -5,7 +5,7 @@ export interface Witnessed {
   readonly kind: DiffKind;
   readonly sourceDigest: string | null;
   readonly downstreamDigest: string | null;
-  /** Looks so far, the first reading included. */
+  /** Looks so far, the first reading included; 0 when what is known comes from before this run. */
   readonly looks: number;
 }
 
@@ -40,7 +40,8 @@ export function recheck(witnessed: Witnessed, verdict: Verdict, policy: RecheckP
     return { next: 'undecided', reason: verdict.reason, finding: verdict.finding };
   }
   const { finding } = verdict;
-  if (finding.sourceDigest === witnessed.sourceDigest) return { next: 'diff', finding };
+  if (witnessed.looks > 0 && finding.sourceDigest === witnessed.sourceDigest)
+    return { next: 'diff', finding };
   const looks = witnessed.looks + 1;
   if (looks >= policy.looks) {
     return { next: 'undecided', reason: `the source moved at each of ${looks} looks`, finding };

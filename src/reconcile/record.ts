@@ -69,6 +69,8 @@ export type Verdict =
       readonly verdict: 'undecided';
       readonly key: Key;
       readonly reason: string;
+      /** Of the record that cannot be judged, where one of its sides has it. */
+      readonly time: Instant | null;
       readonly finding: Finding | null;
     };
 

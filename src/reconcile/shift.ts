@@ -20,7 +20,7 @@ const QUARTER_HOUR_US = 900_000_000n;
 const LARGEST_ZONE_SHIFT_US = 26n * 3_600_000_000n;
 
 /** The same shift in one field of most mismatched records: a clock or a unit is wrong, not the records. */
-export function constantShift(sample: readonly Finding[]): Shift | undefined {
+export function constantShift(sample: readonly Pick<Finding, 'fields'>[]): Shift | undefined {
   const fields = new Set(sample.flatMap((finding) => finding.fields.map((each) => each.field)));
   for (const field of fields) {
     const differences = sample.flatMap((finding) => finding.fields.filter((each) => each.field === field));

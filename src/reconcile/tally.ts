@@ -1,8 +1,9 @@
 import { EXIT, TrueupError } from '../error.ts';
 import { unusableReason } from './compare-records.ts';
 import type { SideName } from './diff.ts';
+import type { Instant } from './instant.ts';
 import { UNUSABLE_KEY } from './key.ts';
-import type { Finding, Key, Verdict } from './record.ts';
+import type { Finding, Key, SideRecord, Verdict } from './record.ts';
 
 export interface ReadCounts {
   /** Records read in the source's window. */
@@ -22,6 +23,8 @@ export interface ReadCounts {
 export interface Undecided {
   readonly key: Key;
   readonly reason: string;
+  /** Of the record; of several the earliest. Null where one of them has none. */
+  readonly time: Instant | null;
 }
 
 /** Collects what a reading saw. Its memory grows with suspects and undecided keys, not with records. */
@@ -32,6 +35,7 @@ export class Tally {
   readonly #unusable = { source: 0, downstream: 0 };
   readonly #maxSuspects: number;
   #matched = 0;
+  #unusableSince: Instant | null | undefined;
 
   constructor(maxSuspects: number) {
     this.#maxSuspects = maxSuspects;
@@ -41,8 +45,13 @@ export class Tally {
     this.#records[side] += records;
   }
 
-  unusable(side: SideName, records: number): void {
-    this.#unusable[side] += records;
+  unusable(side: SideName, records: readonly SideRecord[]): void {
+    this.#unusable[side] += records.length;
+    for (const { time } of records) {
+      const since = this.#unusableSince;
+      if (since === undefined || time === null || (since !== null && time < since))
+        this.#unusableSince = time;
+    }
   }
 
   /** True when the key is known as suspect or undecided. */
@@ -64,7 +73,7 @@ export class Tally {
     this.#suspects.delete(text);
     this.#undecided.delete(text);
     if (verdict.verdict === 'differs') this.#suspects.set(text, verdict.finding);
-    else this.#undecided.set(text, { key: verdict.key, reason: verdict.reason });
+    else this.#undecided.set(text, { key: verdict.key, reason: verdict.reason, time: verdict.time });
     if (this.#suspects.size + this.#undecided.size > this.#maxSuspects) this.#giveUp();
   }
 
@@ -78,7 +87,11 @@ export class Tally {
     const { source, downstream } = this.#unusable;
     const undecided = [...this.#undecided.values()];
     if (source + downstream > 0) {
-      undecided.push({ key: UNUSABLE_KEY, reason: unusableReason(source, downstream) });
+      undecided.push({
+        key: UNUSABLE_KEY,
+        reason: unusableReason(source, downstream),
+        time: this.#unusableSince ?? null,
+      });
     }
     const counts = {
       ...this.#records,

@@ -39,27 +39,27 @@ export async function moveCoverage(
  * Up to here nothing is open, never beyond coverage; null without coverage. It stands before the oldest suspect that
  * waits or that a run confirmed and did not conclude (a held one too), before the oldest undecided record, and before
  * the oldest open or failed diff. An undecided record counts until a later complete run has read its time again. A
- * record without a time counts from the start of its run's window.
+ * record without a time counts from the start of the chunk that showed it first.
  */
 export async function readProven(db: Db, reconciliation: string): Promise<Instant | null> {
   const { rows } = await db.raw<{ rows: { proven: Instant | null }[] }>(
     `with unfinished as (
-       select coalesce(s.record_time, r.window_from, s.first_seen) as at
+       select coalesce(s.record_time, s.not_before, r.window_from, s.first_seen) as at
          from run r join suspect s on s.run_id = r.id
         where r.reconciliation = :reconciliation
           and (r.phase <> 'done' and s.state in ('waiting', 'confirmed')
                or r.result in ('incomplete', 'failed') and s.state = 'confirmed')),
      undecided as (
-       select coalesce(s.record_time, r.window_from, s.first_seen) as at
+       select coalesce(s.record_time, s.not_before, r.window_from, s.first_seen) as at
          from suspect s join run r on r.id = s.run_id
         where s.reconciliation = :reconciliation and s.state in ('waiting', 'undecided')
           and not exists (
             select from run later
              where later.reconciliation = s.reconciliation and later.id > s.run_id and later.result = 'complete'
-               and later.window_from <= coalesce(s.record_time, r.window_from)
+               and later.window_from <= coalesce(s.record_time, s.not_before, r.window_from)
                and (later.window_to > s.record_time or s.record_time is null and later.window_to >= r.window_to))),
      unrepaired as (
-       select coalesce(d.record_time, r.window_from, d.first_seen) as at
+       select coalesce(d.record_time, d.not_before, r.window_from, d.first_seen) as at
          from diff d left join run r on r.id = d.run_id
         where d.reconciliation = :reconciliation and d.state in ('open', 'failed'))
      select least(c.covered_to, (select min(at) from unfinished), (select min(at) from undecided),

@@ -39,7 +39,6 @@ export interface TimelineCompensation {
   readonly attempts: number;
   readonly dueAt: Instant;
   readonly traceId: string;
-  readonly traceparent: string | null;
   readonly createdAt: Instant;
   readonly endedAt: Instant | null;
 }
@@ -142,7 +141,6 @@ async function readCompensations(db: Db, diffId: string): Promise<TimelineCompen
     attempts: row.attempts,
     dueAt: row.due_at,
     traceId: row.trace_id,
-    traceparent: row.traceparent,
     createdAt: row.created_at,
     endedAt: row.ended_at,
   }));

@@ -1,4 +1,5 @@
-import { type Key, keyFromText } from '../reconcile/record.ts';
+import type { Instant } from '../reconcile/instant.ts';
+import { type Key, keyFromText, keyText } from '../reconcile/record.ts';
 import { forgetUnknown } from './compensations.ts';
 import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
@@ -63,6 +64,40 @@ export async function closeDiff(
   await forgetUnknown(db, id);
   await recordDiffEvent(db, { diffId: id, event: end.state, detail: { by: end.by, reason: end.reason } });
   return true;
+}
+
+/**
+ * Closes the open diffs of keys whose sides a look found equal, which began at `seenAt`: not those that were seen
+ * differing since, nor those with a repair under way, whose own looks settle it. Call in a transaction.
+ */
+export async function closeSeenEqual(
+  trx: Db,
+  reconciliation: string,
+  keys: readonly Key[],
+  seenAt: Instant,
+): Promise<void> {
+  if (keys.length === 0) return;
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    `select id from diff
+      where reconciliation = :reconciliation and business_key = any(:keys::text[]) and state in ('open', 'failed')
+        and last_seen < :seenAt
+      order by id for no key update`,
+    { reconciliation, keys: keys.map(keyText), seenAt },
+  );
+  const detail = { by: 'trueup', reason: 'a later look found the sides equal' };
+  // A statement of its own: it sees the repairs that were planned while the rows were waited for.
+  await trx.raw(
+    `with closed as (
+       update diff d set state = 'healed', closed_at = clock_timestamp(), closed_by = :by, close_reason = :reason
+        where d.id = any(:ids::bigint[])
+          and not exists (select from compensation c where c.diff_id = d.id and c.ended_at is null)
+       returning d.id),
+     settled as (
+       update compensation c set last_unknown = false from closed
+        where c.diff_id = closed.id and c.last_unknown and c.ended_at is not null)
+     insert into diff_event (diff_id, event, detail) select id, 'healed', :detail::jsonb from closed`,
+    { ...detail, detail: jsonColumn(detail), ids: rows.map((row) => row.id) },
+  );
 }
 
 /** A person says that no repair will come from here; the diff stays in sight until the sides agree. */

@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from './database.ts';
+import { DECISION_STANDS } from './decisions.ts';
 
 /** How many rows of each kind one call deleted, or emptied of their records. */
 export interface Expired {
@@ -36,10 +37,6 @@ const AGO = `clock_timestamp() - :ageMs * interval '1 millisecond'`;
 const DIFF_EXPIRED = `d.state not in ('open', 'failed') and d.closed_at < ${AGO}
   and not exists (select from compensation c where c.diff_id = d.id
                    and (c.ended_at is null or (c.state = 'escalated' and c.last_unknown)))`;
-
-/** A decision without an end stands for as long as neither side changes. */
-const DECISION_STANDS = `d.state in ('resolved', 'dismissed')
-  and (d.dismissed_until is null or d.dismissed_until > clock_timestamp())`;
 
 async function deleteDiffs(db: Db, ageMs: number, limit: number): Promise<number> {
   return count(

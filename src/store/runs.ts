@@ -4,7 +4,7 @@ import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
 
 export type RunPhase = 'reading' | 'rechecking' | 'concluding' | 'held' | 'done';
-export type RunResult = 'complete' | 'incomplete' | 'failed' | 'cancelled' | 'discarded';
+export type RunResult = 'complete' | 'incomplete' | 'failed' | 'discarded';
 export type RunVerdict = 'match' | 'differ' | 'undecided';
 export type RunMode = 'check' | 'compensate';
 
@@ -18,6 +18,16 @@ export interface RunCounts {
   readonly duplicate: number;
   readonly healed: number;
   readonly undecided: number;
+  /** Of the four kinds above: differences that a person dismissed or resolved, and whose records have not changed. */
+  readonly decided: number;
+}
+
+/** The pattern that the guard saw in a run's diffs. */
+export interface RunGuard {
+  readonly pattern: string;
+  readonly facts?: unknown;
+  /** The reason of the person who let the run go on. */
+  readonly released?: string;
 }
 
 export const NO_COUNTS: RunCounts = {
@@ -30,6 +40,7 @@ export const NO_COUNTS: RunCounts = {
   duplicate: 0,
   healed: 0,
   undecided: 0,
+  decided: 0,
 };
 
 export interface Run {
@@ -46,7 +57,7 @@ export interface Run {
   readonly tries: number;
   readonly counts: RunCounts;
   readonly plan: { readonly name: string; readonly why: string } | null;
-  readonly guard: { readonly pattern: string; readonly released?: string } | null;
+  readonly guard: RunGuard | null;
   readonly leaseToken: string;
 }
 
@@ -150,12 +161,14 @@ export class RunTakenOver extends Error {
   override readonly name = 'RunTakenOver';
 }
 
-async function updateClaimed(db: Db, run: Run, values: Record<string, unknown>): Promise<void> {
+/** Changes the run while this worker holds it, else throws `RunTakenOver`. */
+export async function updateClaimed(db: Db, run: Run, values: Record<string, unknown>): Promise<void> {
   const changed = await db('run')
     .where({ id: run.id, lease_token: run.leaseToken })
     .whereNot('phase', 'done')
     .update(values);
-  if (changed !== 1) throw new RunTakenOver(`run ${run.id} was taken over by another worker or cancelled`);
+  if (changed !== 1)
+    throw new RunTakenOver(`run ${run.id} was taken over by another worker or ended by a person`);
 }
 
 export async function saveRunWindow(db: Db, run: Run, window: Window): Promise<void> {
@@ -193,27 +206,17 @@ export async function yieldRun(
   });
 }
 
-export async function holdRun(
-  db: Db,
-  run: Run,
-  guard: { pattern: string; facts: unknown },
-  counts: RunCounts,
-): Promise<void> {
-  await updateClaimed(db, run, {
-    phase: 'held',
-    guard: jsonColumn(guard),
-    counts: jsonColumn(counts),
-    verdict: 'differ',
-    reason: guard.pattern,
-    lease_until: null,
-    lease_owner: null,
-  });
-}
-
 export async function finishRun(
   db: Db,
   run: Run,
-  end: { result: RunResult; verdict: RunVerdict; reason: string | null; counts: RunCounts },
+  end: {
+    result: RunResult;
+    verdict: RunVerdict;
+    reason: string | null;
+    counts: RunCounts;
+    /** Left out: what the run has of a guard stays. */
+    guard?: RunGuard;
+  },
 ): Promise<void> {
   await updateClaimed(db, run, {
     phase: 'done',
@@ -221,6 +224,7 @@ export async function finishRun(
     verdict: end.verdict,
     reason: end.reason,
     counts: jsonColumn(end.counts),
+    ...(end.guard === undefined ? {} : { guard: jsonColumn(end.guard) }),
     timings: db.raw(
       `jsonb_build_object('wallMs', round(extract(epoch from clock_timestamp() - created_at) * 1000))`,
     ),
@@ -229,45 +233,6 @@ export async function finishRun(
     lease_owner: null,
     ring_until: null,
   });
-}
-
-/** A person lets a held run go on: its stored findings are planned. */
-export async function releaseRun(db: Db, id: string, reason: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `update run set phase = 'concluding', due_at = clock_timestamp(), ring_until = null,
-            guard = coalesce(guard, '{}'::jsonb) || jsonb_build_object('released', :reason::text)
-      where id = :id and phase = 'held' returning id`,
-    { id, reason },
-  );
-  return rows.length === 1;
-}
-
-/**
- * A person ends a run that is held or not finished. A held run's diffs are stored and stay, unplanned; what an
- * unfinished run had not yet decided stays open as undecided, since the coverage is past it.
- */
-export async function endRun(
-  db: Db,
-  id: string,
-  result: 'cancelled' | 'discarded',
-  reason: string,
-): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
-    `update run set phase = 'done', result = :result, reason = :reason, verdict = coalesce(run.verdict, 'undecided'),
-            ended_at = clock_timestamp(), lease_token = run.lease_token + 1, lease_until = null
-       from (select id, phase = 'held' as held from run where id = :id for update) before
-      where run.id = before.id and run.phase <> 'done' returning before.held`,
-    { id, result, reason },
-  );
-  const [ended] = rows;
-  if (ended === undefined) return false;
-  if (!ended.held) {
-    await db('suspect')
-      .where({ run_id: id })
-      .whereIn('state', ['waiting', 'confirmed'])
-      .update({ state: 'undecided', reason: `the run was ${result}: ${reason}` });
-  }
-  return true;
 }
 
 /**
@@ -302,13 +267,4 @@ export async function unfinishedScheduledRun(db: Db, reconciliation: string): Pr
     .orderBy('id', 'desc')
     .first('id');
   return row?.id ?? null;
-}
-
-/** True when another run of the reconciliation is on hold. */
-export async function otherRunHeld(db: Db, run: Pick<Run, 'id' | 'reconciliation'>): Promise<boolean> {
-  const row = await db('run')
-    .where({ reconciliation: run.reconciliation, phase: 'held' })
-    .whereNot('id', run.id)
-    .first('id');
-  return row !== undefined;
 }

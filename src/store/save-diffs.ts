@@ -1,5 +1,6 @@
 import { type Finding, keyText } from '../reconcile/record.ts';
 import type { Db } from './database.ts';
+import { DECISION_STANDS, lapseDecisions } from './decisions.ts';
 import { recordDiffEvents } from './diffs.ts';
 import { jsonColumn } from './json-column.ts';
 
@@ -38,12 +39,10 @@ export async function saveDiffs(
   const decided = await standingDecisions(db, run.reconciliation, findings);
   const undecided = findings.filter(({ finding }) => !decided.has(keyText(finding.key)));
   const seen = await seeAgain(db, run, undecided, relookMs);
-  const opened = await open(
-    db,
-    run,
-    undecided.filter(({ finding }) => !seen.has(keyText(finding.key))),
-    relookMs,
-  );
+  const fresh = undecided.filter(({ finding }) => !seen.has(keyText(finding.key)));
+  const keys = fresh.map(({ finding }) => finding.key);
+  await lapseDecisions(db, run.reconciliation, keys, 'the records differ otherwise, or its time is over');
+  const opened = await open(db, run, fresh, relookMs);
   await recordDiffEvents(
     db,
     undecided.map(({ finding }) => {
@@ -75,16 +74,15 @@ function idOf(rows: ReadonlyMap<string, SavedRow>, key: string): string {
 
 const byKey = (rows: readonly SavedRow[]) => new Map(rows.map((row) => [row.business_key, row]));
 
-/** Resolved or dismissed with the very digests that were seen now, and not expired (rule 6.5). */
+/** Standing decisions on the very digests that were seen now (rule 6.5). */
 async function standingDecisions(db: Db, reconciliation: string, findings: readonly FindingToSave[]) {
   const { rows } = await db.raw<{ rows: SavedRow[] }>(
     `select distinct on (d.business_key) d.business_key, d.id, d.trace_id
        from jsonb_to_recordset(?::jsonb) as f(business_key text, source_digest text, downstream_digest text)
        join diff d on d.reconciliation = ? and d.business_key = f.business_key
-      where d.state in ('resolved', 'dismissed')
+      where ${DECISION_STANDS}
         and d.source_digest is not distinct from f.source_digest
         and d.downstream_digest is not distinct from f.downstream_digest
-        and (d.dismissed_until is null or d.dismissed_until > clock_timestamp())
       order by d.business_key, d.id desc`,
     [asRecords(findings), reconciliation],
   );
@@ -120,10 +118,11 @@ async function open(
 ) {
   const { rows } = await db.raw<{ rows: SavedRow[] }>(
     `insert into diff (run_id, reconciliation, business_key, kind, fields, source_record, downstream_record,
-                       source_digest, downstream_digest, record_time, trace_id, next_look)
+                       source_digest, downstream_digest, record_time, not_before, trace_id, next_look)
      select :run, :reconciliation, f.business_key, f.kind, f.fields, f.source_record, f.downstream_record,
-            f.source_digest, f.downstream_digest, f.record_time, f.trace_id,
-            clock_timestamp() + :relookMs * interval '1 millisecond'
+            f.source_digest, f.downstream_digest, f.record_time,
+            (select s.not_before from suspect s where s.run_id = :run and s.business_key = f.business_key),
+            f.trace_id, clock_timestamp() + :relookMs * interval '1 millisecond'
        from rows from (jsonb_to_recordset(:findings::jsonb) as (business_key text, kind text, fields jsonb,
             source_record jsonb, downstream_record jsonb, source_digest text, downstream_digest text,
             record_time timestamptz, trace_id text)) with ordinality as f

@@ -1,4 +1,5 @@
-import { type Finding, type Key, keyFromText, keyText } from '../reconcile/record.ts';
+import type { Instant } from '../reconcile/instant.ts';
+import { type Finding, type Key, keyFromText, keyText, type Window } from '../reconcile/record.ts';
 import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
 
@@ -32,9 +33,14 @@ export type SuspectEnd =
 
 const INSERT_BATCH = 1000;
 
+interface Chunk {
+  readonly run: { readonly id: string; readonly reconciliation: string };
+  readonly window: Window;
+}
+
 export async function insertSuspects(
   db: Db,
-  run: { id: string; reconciliation: string },
+  { run, window }: Chunk,
   findings: readonly Finding[],
   delayMs: number,
 ): Promise<void> {
@@ -45,6 +51,7 @@ export async function insertSuspects(
       business_key: keyText(finding.key),
       kind: finding.kind,
       record_time: finding.source?.time ?? finding.downstream?.time ?? null,
+      not_before: window.from,
       source_digest: finding.sourceDigest,
       downstream_digest: finding.downstreamDigest,
       due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [delayMs]),
@@ -56,15 +63,17 @@ export async function insertSuspects(
 
 export async function insertUndecided(
   db: Db,
-  run: { id: string; reconciliation: string },
-  undecided: readonly { key: Key; reason: string }[],
+  { run, window }: Chunk,
+  undecided: readonly { key: Key; reason: string; time: Instant | null }[],
 ): Promise<void> {
   for (let start = 0; start < undecided.length; start += INSERT_BATCH) {
-    const rows = undecided.slice(start, start + INSERT_BATCH).map(({ key, reason }) => ({
+    const rows = undecided.slice(start, start + INSERT_BATCH).map(({ key, reason, time }) => ({
       run_id: run.id,
       reconciliation: run.reconciliation,
       business_key: keyText(key),
       kind: 'mismatched',
+      record_time: time,
+      not_before: window.from,
       state: 'undecided',
       reason,
       due_at: db.raw('clock_timestamp()'),
@@ -126,15 +135,6 @@ export async function endSuspects(db: Db, ends: readonly SuspectEnd[]): Promise<
   );
 }
 
-/** Confirmed findings of a run, in key order, page by page. */
-export async function confirmedFindings(db: Db, runId: string): Promise<Finding[]> {
-  const rows = await db('suspect')
-    .where({ run_id: runId, state: 'confirmed' })
-    .orderByRaw('business_key collate "C"')
-    .select('finding');
-  return rows.map((row) => row.finding as Finding);
-}
-
 export async function countSuspects(db: Db, runId: string): Promise<{ healed: number; undecided: number }> {
   const { rows } = await db.raw<{ rows: { healed: number; undecided: number }[] }>(
     `select (count(*) filter (where state = 'healed'))::int as healed,
@@ -148,43 +148,4 @@ export async function countSuspects(db: Db, runId: string): Promise<{ healed: nu
 /** Suspects of a run that cannot be rechecked any more (a side stays unreadable): they stay open as undecided. */
 export async function leaveUndecided(db: Db, runId: string, reason: string): Promise<void> {
   await db('suspect').where({ run_id: runId, state: 'waiting' }).update({ state: 'undecided', reason });
-}
-
-/**
- * Takes over what nobody else will look at again: suspects of ended runs that were never decided, and, when this run
- * may repair, open diffs that no compensation was ever planned for (rule 5.11: each run, whatever the window). Keys
- * that cannot be read have no record to look up and stay where they are.
- */
-export async function adoptSuspects(
-  db: Db,
-  run: { id: string; reconciliation: string; mode: 'check' | 'compensate' },
-): Promise<void> {
-  const bindings = { run: run.id, reconciliation: run.reconciliation };
-  await db.raw(
-    `with left_over as (
-       select s.* from suspect s join run r on r.id = s.run_id
-        where s.reconciliation = :reconciliation and s.run_id <> :run and r.phase = 'done' and s.business_key <> '[]'
-          and (s.state in ('waiting', 'undecided') or (s.state = 'confirmed' and r.result not in ('complete', 'discarded')))),
-     adopted as (
-       insert into suspect (run_id, reconciliation, business_key, kind, record_time, source_digest,
-                            downstream_digest, looks, due_at, first_seen)
-       select distinct on (business_key) :run, reconciliation, business_key, kind, record_time, source_digest,
-              downstream_digest, 1, clock_timestamp(), first_seen
-         from left_over order by business_key, id desc
-       on conflict (run_id, business_key) do nothing)
-     delete from suspect using left_over where suspect.id = left_over.id`,
-    bindings,
-  );
-  if (run.mode === 'check') return;
-  await db.raw(
-    `insert into suspect (run_id, reconciliation, business_key, kind, record_time, source_digest, downstream_digest,
-                          looks, due_at, first_seen)
-     select :run, d.reconciliation, d.business_key, d.kind, d.record_time, d.source_digest, d.downstream_digest,
-            1, clock_timestamp(), d.first_seen
-       from diff d
-      where d.reconciliation = :reconciliation and d.state = 'open'
-        and not exists (select from compensation c where c.diff_id = d.id)
-     on conflict (run_id, business_key) do nothing`,
-    bindings,
-  );
 }

@@ -42,7 +42,7 @@ export async function planRepairs(
     });
     const run = await claimRun(trx, id, 'test', 60_000);
     if (run === null) throw new Error(`run ${id} cannot be claimed`);
-    await planFindings(trx, { run, pair, configRevision, findings, plan: true });
+    await planFindings(trx, { run, pair, configRevision, pages: [findings], plan: true });
     await finishRun(trx, run, { result: 'complete', verdict: 'differ', reason: null, counts: NO_COUNTS });
     if (state === 'ready') await promotePlanned(trx, keys.length);
     return id;

@@ -80,10 +80,11 @@ describe.each(['merge', 'lookup'] as const)('reading a window by %s', (plan) => 
 
   it('counts records without a usable key as undecided and names them once', async () => {
     const nameless = record(UNUSABLE_KEY, { state: 'PAID' });
-    const result = await read({ plan, ...sides([nameless, row('a'), nameless], [row('a'), nameless]) });
+    const earlier = record(UNUSABLE_KEY, { state: 'PAID' }, at('12:10'));
+    const result = await read({ plan, ...sides([nameless, row('a'), earlier], [row('a'), nameless]) });
     expect(result.counts).toMatchObject({ source: 3, matched: 1, undecided: 3 });
     expect(result.undecided).toEqual([
-      { key: [], reason: expect.stringContaining('2 at the source, 1 downstream') },
+      { key: [], reason: expect.stringContaining('2 at the source, 1 downstream'), time: at('12:10') },
     ]);
   });
 

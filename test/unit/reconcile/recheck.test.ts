@@ -67,6 +67,7 @@ describe('the recheck of a suspect', () => {
       verdict: 'undecided',
       key: ['a'],
       reason: 'amount: unreadable',
+      time: null,
       finding: null,
     } as const;
     expect(recheck(witnessed(), verdict, policy)).toEqual({
