@@ -2,6 +2,7 @@ import type { Instant } from '../reconcile/instant.ts';
 import { displayKey, keyFromText } from '../reconcile/record.ts';
 import { type AlertKind, type AlertSample, type Condition, SEVERITY } from './alert-state.ts';
 import type { Db } from './database.ts';
+import { guardPatterns } from './run-holds.ts';
 
 /** A target that is down for less is left to the quick retries and the breaker. */
 const STALLED_AFTER = '5 minutes';
@@ -61,10 +62,19 @@ async function conditions(db: Db, kind: AlertKind, found: string): Promise<Condi
 
 async function diffConditions(db: Db, kind: 'diffs' | 'escalated'): Promise<Condition[]> {
   const found = await conditions(db, kind, kind === 'escalated' ? ESCALATED : UNESCALATED);
+  const patterns = await guardPatterns(
+    db,
+    found.map(({ reconciliation }) => reconciliation),
+  );
+  const seen = (reconciliation: string) => {
+    const pattern = patterns.get(reconciliation);
+    return pattern === undefined ? [] : [`the guard saw: ${pattern}`];
+  };
   return found.map((condition) => ({
     ...condition,
     facts: {
       ...condition.facts,
+      detail: [condition.facts.detail, ...seen(condition.reconciliation)].filter(Boolean).join('; ') || null,
       samples: condition.facts.samples.map((sample) => ({
         ...sample,
         key: displayKey(keyFromText(sample.key)),

@@ -253,8 +253,9 @@ describe('a run that the guard holds', () => {
     expect((await audited(`run ${run}`)).at(-1)).toMatchObject({
       ...byUs('run.release', 'checked by hand'),
       before: { phase: 'held' },
+      after: { phase: 'rechecking' },
     });
-    // It would now plan its repairs; here it is ended again.
+    // It would now look again and plan its repairs; here it is ended.
     expect(await json('discard', run, '--reason', 'enough')).toEqual({ discarded: run });
   });
 

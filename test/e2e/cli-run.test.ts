@@ -154,6 +154,26 @@ describe('run --mode check', () => {
     expect((await trueup(args)).code).toBe(3);
   });
 
+  it('ends with 0 again, and still says differ, once a person has decided on every difference', async () => {
+    const { path, data } = await setUp();
+    await data.place(orders('known', 2));
+    const config = ['--config', path];
+    const args = ['run', 'orders', '--last', '1h', '--fail-on-diff', ...config];
+    const first = await trueupJson<Report>(args, {}, 3);
+    expect(first).toMatchObject({ verdict: 'differ', counts: { missing: 2, decided: 0 } });
+    await trueupJson(['dismiss', '--where', 'kind=missing', '--yes', '--reason', 'test orders', ...config]);
+    expect(await trueupJson<Report>(args)).toMatchObject({
+      verdict: 'differ',
+      reason: 'a person has decided on every difference',
+      counts: { missing: 2, decided: 2 },
+      // Nothing was scheduled yet.
+      coveredTo: null,
+      provenTo: null,
+    });
+    const shown = await trueup(['runs', 'orders', ...config]);
+    expect(shown.stderr).toContain('orders: read up to -, nothing open before -');
+  });
+
   it('counts a record whose key is null as undecided, which is never clean', async () => {
     const window = ['--from', '2026-11-30T12:00', '--to', '2026-11-30T13:00'];
     const report = await trueupJson<Report>(['run', 'orders', ...window, '--config', shop.path], {}, 6);

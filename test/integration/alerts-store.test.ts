@@ -101,6 +101,18 @@ describe('alertConditions', () => {
     expect(escalated?.facts.oldest).toMatch(/Z$/);
   });
 
+  test('diffs of a run that only checked carry what the guard saw in them, until a later run sees nothing', async () => {
+    const runId = await storeRun(db, { reconciliation: 'orders', result: 'complete' });
+    await db('run')
+      .where({ id: runId })
+      .update({ guard: { pattern: 'constant factor', facts: {} } });
+    await storeDiff(db, { reconciliation: 'orders', key: ['O-1'], runId });
+    const detail = async () => only(await alertConditions(db)).facts.detail;
+    expect(await detail()).toBe('being repaired: 0; the guard saw: constant factor');
+    await storeRun(db, { reconciliation: 'orders', result: 'complete' });
+    expect(await detail()).toBe('being repaired: 0');
+  });
+
   test('only the latest compensation of a diff says whether a person is needed', async () => {
     const id = await storeDiff(db, {
       reconciliation: 'orders',

@@ -12,6 +12,7 @@ import { type RunDetail, readRun } from '../../store/list-runs.ts';
 import { createRun, type RunMode } from '../../store/runs.ts';
 import { createProgress, printLine, printRows, say } from '../output.ts';
 import { actor, withApp } from '../session.ts';
+import { readProgress } from './runs.ts';
 
 interface RunOptions {
   readonly last?: string;
@@ -35,7 +36,7 @@ export function registerRun(program: Command): void {
     .option('--to <time>', 'end; left out: now')
     .option('--mode <mode>', 'check or compensate; left out: check')
     .option('--detach', 'hand the run to the running server and print its id')
-    .option('--fail-on-diff', 'exit 3 when there are diffs')
+    .option('--fail-on-diff', 'exit 3 when there are diffs that nobody resolved or dismissed')
     .addHelpText('after', '\nExample:\n  trueup run payments --last 3h --mode check --format json')
     .action((names: string[], options: RunOptions, command: Command) =>
       withApp(command, async ({ format }, app) => {
@@ -181,6 +182,8 @@ async function reportOf(app: App, id: string) {
     result: run.result ?? run.phase,
     reason: run.reason,
     counts: run.counts,
+    guard: run.guard,
+    ...(await readProgress(app.db, run.reconciliation)),
     diffs: diffs.map(({ id: diffId, key, kind, fields, state }) => ({
       id: diffId,
       key,
@@ -205,8 +208,13 @@ function exitOf(report: Report, failOnDiff: boolean): ExitCode {
   // Stopped by a signal before all repairs had ended.
   if (report.compensations.open > 0) return EXIT.incomplete;
   if (report.compensations.escalated > 0 || report.result === 'held') return EXIT.needsPerson;
-  if (failOnDiff && report.verdict === 'differ') return EXIT.diffs;
+  if (failOnDiff && report.verdict === 'differ' && leftOpen(report) > 0) return EXIT.diffs;
   return EXIT.clean;
+}
+
+/** Differences that no person has resolved or dismissed. */
+function leftOpen({ counts: c }: Report): number {
+  return c.missing + c.extra + c.mismatched + c.duplicate - c.decided;
 }
 
 function sayReport(report: Report): void {
@@ -215,6 +223,7 @@ function sayReport(report: Report): void {
   printLine(`  ${report.verdict} (${report.result}${report.reason ? `: ${report.reason}` : ''})`);
   printLine(`  read ${c.source} here, ${c.downstream} there; ${c.matched} match`);
   printLine(`  missing ${c.missing}, extra ${c.extra}, mismatched ${c.mismatched}, duplicate ${c.duplicate}`);
+  if (c.decided > 0) printLine(`  of these a person has decided on ${c.decided}`);
   printLine(`  healed by themselves ${c.healed}, undecided ${c.undecided}`);
   const { planned, sent, verified, healed, escalated } = report.compensations;
   if (planned > 0)

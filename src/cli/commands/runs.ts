@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
 import { EXIT, TrueupError } from '../../error.ts';
+import type { Instant } from '../../reconcile/instant.ts';
+import { readCoverage, readProven } from '../../store/coverage.ts';
+import type { Db } from '../../store/database.ts';
 import { listRuns, type RunDetail, readRun } from '../../store/list-runs.ts';
-import { type Column, printRows } from '../output.ts';
+import { type Column, printRows, say } from '../output.ts';
 import { withStore } from '../session.ts';
 
 const COLUMNS: readonly Column<RunDetail>[] = [
@@ -12,6 +15,7 @@ const COLUMNS: readonly Column<RunDetail>[] = [
   { head: 'result', cell: (run) => run.result ?? run.phase },
   { head: 'verdict', cell: (run) => run.verdict ?? '-' },
   { head: 'diffs', cell: ({ counts: c }) => String(c.missing + c.extra + c.mismatched + c.duplicate) },
+  { head: 'decided', cell: ({ counts: c }) => String(c.decided) },
   { head: 'verified', cell: (run) => `${run.compensations.verified}/${run.compensations.planned}` },
   { head: 'escalated', cell: (run) => String(run.compensations.escalated) },
   { head: 'reason', cell: (run) => run.reason ?? '' },
@@ -29,14 +33,39 @@ export function registerRuns(program: Command): void {
           limit: wholeNumber(options.limit, '--limit'),
           ...(name === undefined ? {} : { reconciliation: name }),
         });
-        const details = await Promise.all(listed.map((run) => readRun(db, run.id)));
+        const details = (await Promise.all(listed.map((run) => readRun(db, run.id)))).filter(
+          (run) => run !== null,
+        );
+        const progress = await progressOf(db, new Set(details.map((run) => run.reconciliation)));
         printRows(
           format,
-          details.filter((run) => run !== null),
+          details.map((run) => ({ ...run, ...progress.get(run.reconciliation) })),
           COLUMNS,
         );
+        if (format !== 'table') return;
+        for (const [reconciliation, { coveredTo, provenTo }] of progress)
+          say(`${reconciliation}: read up to ${coveredTo ?? '-'}, nothing open before ${provenTo ?? '-'}`);
       }),
     );
+}
+
+/** How far each reconciliation is now; the same for all of its runs. */
+export interface Progress {
+  readonly coveredTo: Instant | null;
+  readonly provenTo: Instant | null;
+}
+
+export async function readProgress(db: Db, reconciliation: string): Promise<Progress> {
+  return {
+    coveredTo: await readCoverage(db, reconciliation),
+    provenTo: await readProven(db, reconciliation),
+  };
+}
+
+async function progressOf(db: Db, reconciliations: ReadonlySet<string>): Promise<Map<string, Progress>> {
+  const progress = new Map<string, Progress>();
+  for (const name of reconciliations) progress.set(name, await readProgress(db, name));
+  return progress;
 }
 
 export function wholeNumber(text: string, option: string): number {
