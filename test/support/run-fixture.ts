@@ -27,7 +27,7 @@ export interface RunFixture {
   diffs(): Promise<Record<string, string[]>>;
 }
 
-export const DIGEST_KEY = 'k';
+const DIGEST_KEY = 'k';
 
 /** A record of these sides, stamped between noon and one o'clock. */
 export const row = (no: string, state = 'PAID', time = at('12:30')): SideRecord =>
