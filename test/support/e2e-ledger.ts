@@ -42,11 +42,18 @@ export async function planRepairs(
     });
     const run = await claimRun(trx, id, 'test', 60_000);
     if (run === null) throw new Error(`run ${id} cannot be claimed`);
-    await planFindings(trx, { run, pair, configRevision, pages: [findings], plan: true });
+    await planFindings(trx, { run, pair, configRevision, pages: pagesOf(findings), plan: true });
     await finishRun(trx, run, { result: 'complete', verdict: 'differ', reason: null, counts: NO_COUNTS });
     if (state === 'ready') await promotePlanned(trx, keys.length);
     return id;
   });
+}
+
+/** As a run reads them. */
+function pagesOf<T>(items: readonly T[], size = 500): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
 }
 
 /** Makes the repairs of a run due retries: each has one attempt behind it that failed. */
