@@ -7,7 +7,7 @@ import { replayDiffs } from '../../jobs/replay.ts';
 import type { Db } from '../../store/database.ts';
 import { listDiffs } from '../../store/list-diffs.ts';
 import { diffFilters, WHERE_HELP } from '../diff-filters.ts';
-import { type Column, type Format, printRows, say } from '../output.ts';
+import { type Column, createProgress, type Format, printRows, say } from '../output.ts';
 import { actor, withApp, withStore } from '../session.ts';
 
 interface Selection {
@@ -42,7 +42,11 @@ export function registerDecisions(program: Command): void {
   ).action((ids: string[], options: Selection, command: Command) =>
     withApp(command, async ({ format }, app) => {
       const chosen = await choose(app.db, ids, options, 'replay');
-      report(format, await replayDiffs(app, chosen, { actor: actor(), reason: options.reason }));
+      const by = { actor: actor(), reason: options.reason };
+      const progress = createProgress();
+      const show = (done: number) => progress.show(`${done} of ${chosen.length} looked at`);
+      const outcomes = await replayDiffs(app, chosen, by, show).finally(progress.end);
+      report(format, outcomes);
     }),
   );
   decision(
