@@ -1,7 +1,13 @@
+import { readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Db, openDatabase } from '../../../src/store/database.ts';
 import { APP_LEVEL, assertSchema, migrate, schemaState } from '../../../src/store/migrate.ts';
 import { createDatabase } from '../../support/database.ts';
+
+const NAMES = (await readdir(new URL('../../../migrations/', import.meta.url)))
+  .map((file) => file.replace('.up.sql', ''))
+  .sort();
+const LATEST = Number(NAMES.at(-1)?.slice(0, 4));
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -28,8 +34,8 @@ describe('migrate', () => {
     const url = await emptyDatabase();
     const starters = [open(url), open(url), open(url), open(url)];
     const results = await Promise.all(starters.map((db) => migrate(db)));
-    expect(results.flatMap((result) => result.applied)).toEqual(['0001_store']);
-    for (const db of starters) expect(await schemaState(db)).toEqual({ state: 'current', applied: 1 });
+    expect(results.flatMap((result) => result.applied)).toEqual(NAMES);
+    for (const db of starters) expect(await schemaState(db)).toEqual({ state: 'current', applied: LATEST });
     expect(await migrate(open(url))).toEqual({ applied: [] });
   });
 
@@ -51,7 +57,7 @@ describe('migrate', () => {
     await expect(migrate(db)).rejects.toThrow('already exists');
     expect(await schemaState(db)).toEqual({ state: 'missing' });
     await db.raw('drop table gate');
-    expect(await migrate(db)).toEqual({ applied: ['0001_store'] });
+    expect(await migrate(db)).toEqual({ applied: NAMES });
   });
 
   test('two schemas in one database are two stores', async () => {
@@ -79,7 +85,7 @@ describe('migrate', () => {
     const limited = new URL(url);
     limited.username = role;
     limited.password = 'x';
-    expect(await migrate(open(limited.href))).toEqual({ applied: ['0001_store'] });
+    expect(await migrate(open(limited.href))).toEqual({ applied: NAMES });
   });
 });
 
@@ -97,8 +103,9 @@ describe('the state of the schema', () => {
   test('a store that lacks a migration of this app is behind', async () => {
     const db = open(await emptyDatabase());
     await migrate(db);
-    await db('schema_migration').update({ number: 0, name: '0000_before' });
-    expect(await schemaState(db)).toEqual({ state: 'behind', applied: 0, pending: ['0001_store'] });
+    await db('schema_migration').delete();
+    await db('schema_migration').insert({ number: 0, name: '0000_before', checksum: 'x' });
+    expect(await schemaState(db)).toEqual({ state: 'behind', applied: 0, pending: NAMES });
     await expect(assertSchema(db)).rejects.toMatchObject({ code: 'TRU_SCHEMA_BEHIND', exit: 5 });
   });
 
@@ -124,7 +131,8 @@ describe('the state of the schema', () => {
   test('a migration numbered below what the store has is refused', async () => {
     const db = open(await emptyDatabase());
     await migrate(db);
-    await db('schema_migration').update({ number: 9999, name: '9999_later' });
+    await db('schema_migration').delete();
+    await db('schema_migration').insert({ number: 9999, name: '9999_later', checksum: 'x' });
     await expect(migrate(db)).rejects.toMatchObject({ code: 'TRU_MIGRATION_ORDER', exit: 5 });
   });
 });
