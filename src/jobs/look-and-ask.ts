@@ -32,7 +32,7 @@ export type Turned =
   | { readonly kind: 'open'; readonly delayMs: number }
   /** Held, draining, or no slot is near. */
   | { readonly kind: 'back'; readonly dueInMs: number }
-  /** Cancelled meanwhile, or another's. */
+  /** Cancelled meanwhile, or no longer this job's. */
   | { readonly kind: 'gone' };
 
 /** What a look showed of a record that still needs its repair. */
@@ -59,7 +59,12 @@ export async function lookAndAsk(
     await place.near;
     let askingSince: number | null = null;
     while (turned === null) {
-      const seen = await freshLook(deps, claimed, route, isPlanned);
+      // Its ring is over: the sweep takes the row back, and looking for it would only delay the others.
+      if (performance.now() - since > deps.times.ring) {
+        turned = { kind: 'gone' };
+        break;
+      }
+      const seen = await freshLook(deps, claimed, route, place, isPlanned);
       if (seen.kind !== 'seen') {
         turned = seen;
         break;
@@ -86,12 +91,13 @@ async function freshLook(
   deps: SendDeps,
   claimed: Compensation,
   route: RepairRoute,
+  place: Place,
   isPlanned: (finding: Finding) => boolean,
 ): Promise<Seen | Turned> {
   let tookMs = 0;
   for (let looks = 1; looks <= MOST_SLOW_LOOKS; looks++) {
     const beganMs = performance.now();
-    const look = await lookOnce(deps, claimed, route);
+    const look = await lookOnce(deps, claimed, route, place);
     if ('why' in look) return { kind: 'undecided', why: look.why };
     if (look.verdict.verdict === 'match') return { kind: 'equal' };
     if (look.verdict.verdict === 'undecided') return { kind: 'undecided', why: look.verdict.reason };
@@ -110,7 +116,9 @@ async function lookOnce(
   deps: SendDeps,
   claimed: Compensation,
   route: RepairRoute,
+  place: Place,
 ): Promise<Look | { readonly why: string }> {
+  const slow = setTimeout(() => place.letPass(), route.pair.config.look.maxAge);
   const patienceMs = Math.max(route.pair.config.look.maxAge, deps.times.ring / 3);
   const answered = new AbortController();
   const tooLong = sleep(patienceMs, null, { signal: answered.signal }).catch(() => null);
@@ -126,6 +134,7 @@ async function lookOnce(
     return { why: error.message };
   } finally {
     answered.abort();
+    clearTimeout(slow);
   }
 }
 

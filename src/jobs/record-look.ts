@@ -2,7 +2,7 @@ import {
   type Compensation,
   changeState,
   lockDiff,
-  noteLook,
+  noteUndecided,
   UNDECIDED_SINCE,
 } from '../store/compensations.ts';
 import { inTransaction } from '../store/database.ts';
@@ -68,7 +68,7 @@ export async function recordUndecided(
     values: { undecided_since: deps.db.raw(UNDECIDED_SINCE) },
   });
   // The look took so long that the row went back to the ledger meanwhile; its clock runs all the same.
-  if (!deferred) await noteLook(deps.db, claimed.id, 'undecided');
+  if (!deferred) await noteUndecided(deps.db, claimed.id);
 }
 
 /** An unknown send that rule 6.10 allows to repeat goes back to the ledger. */

@@ -94,7 +94,10 @@ export async function recordOpen(deps: SendDeps, claimed: Compensation, dueInMs:
     from: claimed,
     event: { type: 'defer' },
     dueInMs,
-    values: { target_down_since: deps.db.raw('coalesce(target_down_since, clock_timestamp())') },
+    values: {
+      target_down_since: deps.db.raw('coalesce(target_down_since, clock_timestamp())'),
+      undecided_since: null,
+    },
   });
 }
 

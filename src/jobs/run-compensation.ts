@@ -8,7 +8,7 @@ import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
 import type { Key } from '../reconcile/record.ts';
-import { type Compensation, changeState, claimQueued, noteLook } from '../store/compensations.ts';
+import { type Compensation, changeState, claimQueued } from '../store/compensations.ts';
 import type { Db } from '../store/database.ts';
 import { dropSlot } from '../store/grants.ts';
 import { postponeSettle } from '../store/sent.ts';
@@ -95,8 +95,6 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
   const turned = await lookAndAsk(deps, claimed, route, place, (finding) =>
     isPlanned(claimed, route.pair, finding),
   );
-  if (claimed.undecidedForMs !== null && turned.kind !== 'undecided')
-    await noteLook(deps.db, claimed.id, 'decided');
   switch (turned.kind) {
     case 'granted':
       try {
@@ -114,7 +112,12 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
     case 'open':
       return recordOpen(deps, claimed, turned.delayMs);
     case 'back':
-      await changeState(deps.db, { from: claimed, event: { type: 'put-back' }, dueInMs: turned.dueInMs });
+      await changeState(deps.db, {
+        from: claimed,
+        event: { type: 'put-back' },
+        dueInMs: turned.dueInMs,
+        values: { undecided_since: null },
+      });
       return;
     case 'gone':
       return;

@@ -10,6 +10,8 @@ export interface Place {
   readonly near: Promise<void>;
   /** Asks for the turn. Resolves when it is this place's, and fewer than `concurrency` calls are in flight. */
   turn(): Promise<void>;
+  /** Its look takes long: the next in line is near in its stead, until this place asks for the turn. */
+  letPass(): void;
   /** Gives the turn to the next who asks, and keeps the place in line: ask again when ready. */
   stepBack(): void;
   /** The place is given up: the next may ask. With `sending`, the call counts as in flight until `ended`. */
@@ -22,6 +24,7 @@ interface Waiting {
   readonly setNear: () => void;
   /** There while this place asks for the turn. */
   setTurn: (() => void) | null;
+  letsPass: boolean;
 }
 
 export class Turns {
@@ -43,7 +46,7 @@ export class Turns {
     const near = new Promise<void>((resolve) => {
       setNear = resolve;
     });
-    const waiting: Waiting = { setNear, setTurn: null };
+    const waiting: Waiting = { setNear, setTurn: null, letsPass: false };
     this.#line.push(waiting);
     this.#advance();
     return {
@@ -51,8 +54,13 @@ export class Turns {
       turn: () =>
         new Promise<void>((resolve) => {
           waiting.setTurn = resolve;
+          waiting.letsPass = false;
           this.#advance();
         }),
+      letPass: () => {
+        waiting.letsPass = true;
+        this.#advance();
+      },
       stepBack: () => this.#release(waiting),
       leave: (sending) => {
         if (sending) this.#inFlight += 1;
@@ -81,7 +89,7 @@ export class Turns {
         next.setTurn = null;
       }
     }
-    const others = this.#line.filter((waiting) => waiting !== this.#holder);
+    const others = this.#line.filter((waiting) => waiting !== this.#holder && !waiting.letsPass);
     for (const waiting of others.slice(0, this.#nearness)) waiting.setNear();
   }
 }

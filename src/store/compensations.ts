@@ -155,12 +155,12 @@ export async function changeState(db: Db, change: StateChange): Promise<boolean>
 /** What `undecided_since` becomes with a look that could not decide: later ones do not restart the clock. */
 export const UNDECIDED_SINCE = 'coalesce(undecided_since, clock_timestamp())';
 
-/** Notes whether the latest look before a send could decide, in whatever state the row is by now. */
-export async function noteLook(db: Db, id: string, look: 'decided' | 'undecided'): Promise<void> {
+/** Notes that the latest look before a send could not decide, in whatever state the row is by now. */
+export async function noteUndecided(db: Db, id: string): Promise<void> {
   await db('compensation')
     .where({ id })
     .whereNull('ended_at')
-    .update({ undecided_since: look === 'decided' ? null : db.raw(UNDECIDED_SINCE) });
+    .update({ undecided_since: db.raw(UNDECIDED_SINCE) });
 }
 
 /** A worker takes the row its job names; null when the ring is old, so a late or doubled job does nothing. */

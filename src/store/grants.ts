@@ -62,6 +62,8 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
       values: {
         attempt_number: attempt,
         lease_owner: request.worker,
+        // A look decided, or nothing would be sent.
+        undecided_since: null,
         lease_until: trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [leaseInMs]),
         first_sent_at: trx.raw('coalesce(first_sent_at, clock_timestamp())'),
         last_sent_at: trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [answer.delayMs]),

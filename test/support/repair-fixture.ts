@@ -91,6 +91,8 @@ export function repairFixture(
     readonly reconciliation?: object;
     readonly onNotTaken?: 'resend';
     readonly timing?: GateTiming;
+    /** Of the turns; 10 when left out. */
+    readonly nearness?: number;
   } = {},
 ): RepairFixture {
   const side = { type: 'postgres', url: 'postgres://x@h/d', table: 't', time: 'at', fields: ['amount'] };
@@ -121,7 +123,7 @@ export function repairFixture(
   const never = new AbortController().signal;
   const batch = new LookBatch((keys) => lookBoth(keys, source, downstream, context, never));
   const sender = new ToldSender();
-  const turns = new Turns({ concurrency: 10, nearness: 10 });
+  const turns = new Turns({ concurrency: 10, nearness: options.nearness ?? 10 });
   const ended: EndedByLook[] = [];
   const checkpoints = new Map<string, () => Promise<void>>();
   const route = (): RepairRoute => ({

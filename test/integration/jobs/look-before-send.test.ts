@@ -126,27 +126,32 @@ test('a look that grows too old while the gate is busy drops the slot', async ()
   expect(await fixture.row(id)).toMatchObject({ state: 'ready', attempts: 0, last_sent_at: null });
 });
 
-test('a slow look keeps nobody else waiting, and the place comes back', async () => {
-  const fixture = repairFixture(store.db, 'slow-look');
-  const slow = await fixture.queue('A-1');
-  const quick = await fixture.queue('A-2');
-  let release: (look: null) => void = () => {};
-  const hold = new Promise<null>((resolve) => {
-    release = resolve;
-  });
-  fixture.look = async (key): Promise<Look> => {
-    if (key[0] === 'A-1') await hold;
-    return fixture.realLook(key);
-  };
-  const first = runCompensation(fixture.deps, { id: slow, ring: 1 });
-  await until('the slow one has its job', async () => (await fixture.row(slow)).lease_owner === 'w1');
-  await runCompensation(fixture.deps, { id: quick, ring: 1 });
-  expect((await fixture.row(quick)).state).toBe('applied');
-  expect((await fixture.row(slow)).state).toBe('queued');
-  release(null);
-  await first;
-  expect((await fixture.row(slow)).state).toBe('applied');
-});
+test.each([10, 1])(
+  'a slow look keeps nobody else waiting, and the place comes back (%i near)',
+  async (nearness) => {
+    // Of one place that is near, the next gets the stead once the look took longer than it stays fresh.
+    const reconciliation = nearness === 1 ? { look: { maxAge: '1s' } } : {};
+    const fixture = repairFixture(store.db, `slow-look-${nearness}`, { nearness, reconciliation });
+    const slow = await fixture.queue('A-1');
+    const quick = await fixture.queue('A-2');
+    let release: (look: null) => void = () => {};
+    const hold = new Promise<null>((resolve) => {
+      release = resolve;
+    });
+    fixture.look = async (key): Promise<Look> => {
+      if (key[0] === 'A-1') await hold;
+      return fixture.realLook(key);
+    };
+    const first = runCompensation(fixture.deps, { id: slow, ring: 1 });
+    await until('the slow one has its job', async () => (await fixture.row(slow)).lease_owner === 'w1');
+    await runCompensation(fixture.deps, { id: quick, ring: 1 });
+    expect((await fixture.row(quick)).state).toBe('applied');
+    expect((await fixture.row(slow)).state).toBe('queued');
+    release(null);
+    await first;
+    expect((await fixture.row(slow)).state).toBe('applied');
+  },
+);
 
 test('a slot without an open connection is dropped, and the row asks again', async () => {
   const fixture = repairFixture(store.db, 'no-connection');
@@ -178,4 +183,17 @@ test('a slot further ahead than the look stays fresh is not taken', async () => 
   };
   await runCompensation(fixture.deps, { id, ring: 1 });
   expect(looks).toBeGreaterThan(1);
+});
+
+test('a job whose ring is over by its turn looks at nothing', async () => {
+  const fixture = repairFixture(store.db, 'ring-over');
+  const id = await fixture.queue('A-1');
+  let looks = 0;
+  fixture.look = (key) => {
+    looks += 1;
+    return fixture.realLook(key);
+  };
+  await runCompensation({ ...fixture.deps, times: { ...fixture.deps.times, ring: -1 } }, { id, ring: 1 });
+  expect(looks).toBe(0);
+  expect(await fixture.row(id)).toMatchObject({ state: 'queued', ring: 1 });
 });

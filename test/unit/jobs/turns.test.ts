@@ -66,6 +66,17 @@ describe('Turns', () => {
     expect(await state(places)).toBe('TTn');
   });
 
+  it('lets the next be near in the stead of one whose look takes long', async () => {
+    const turns = new Turns({ concurrency: 10, nearness: 1 });
+    const slow = placeIn(turns, false);
+    const next = turns.take();
+    expect(await settled(next.near)).toBe(false);
+    slow.letPass();
+    expect(await settled(next.near)).toBe(true);
+    slow.ask();
+    expect(await slow.mark()).toBe('T');
+  });
+
   it('gives the turn of one that steps back to the next, and keeps its place in line', async () => {
     const turns = new Turns({ concurrency: 10, nearness: 3 });
     const places = [placeIn(turns), placeIn(turns), placeIn(turns)];
