@@ -34,7 +34,8 @@ import { createSide } from './reconcile/sides/create.ts';
 import type { Compensation } from './store/compensations.ts';
 import { activateRevision, saveRevision } from './store/config-revisions.ts';
 import { type Db, inTransaction, openDatabase } from './store/database.ts';
-import { grantCall, grantRead, setCeilings } from './store/gates.ts';
+import { setCeilings } from './store/gates.ts';
+import { grantCall, grantRead } from './store/grants.ts';
 import { claimIdentity, readMeta } from './store/meta.ts';
 import { assertSchema, migrate } from './store/migrate.ts';
 

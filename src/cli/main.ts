@@ -11,6 +11,7 @@ import { registerDecisions } from './commands/decisions.ts';
 import { registerDemo } from './commands/demo.ts';
 import { registerDiffs } from './commands/diffs.ts';
 import { registerDoctor } from './commands/doctor.ts';
+import { registerHolds } from './commands/holds.ts';
 import { registerInit } from './commands/init.ts';
 import { registerRun } from './commands/run.ts';
 import { registerRuns } from './commands/runs.ts';
@@ -40,6 +41,7 @@ for (const register of [
   registerRuns,
   registerDiffs,
   registerDecisions,
+  registerHolds,
   registerTargets,
 ]) {
   register(program);

@@ -65,6 +65,11 @@ export interface ErrorRecord {
 export interface Sender {
   /** Opens connections ahead of the slot, so that the call starts when the slot does. Never throws. */
   warm(): Promise<void>;
+  /**
+   * True when a send of this moment starts at once, or fails without a call. False when what `warm` opened is gone:
+   * connecting anew would make the call start after its slot, so the slot is dropped (rule 6.14).
+   */
+  ready(): boolean;
   send(payload: Payload, context: SendContext): Promise<Outcome>;
   close(): Promise<void>;
 }

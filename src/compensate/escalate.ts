@@ -17,11 +17,16 @@ const EXPLANATIONS: { readonly [R in EscalationReason]: Explanation } = {
   },
   'gave-up': {
     what: 'The target stayed down for longer than giveUpAfter',
-    advice: 'Replay it when the target is well again; nothing was applied',
+    advice: 'Replay it when the target is well again',
   },
   unresolved: {
     what: 'A send may or may not have taken, no look could tell, and no rule allows to repeat it',
     advice: 'Look at the target yourself: resolve it if it took, replay it if it did not',
+  },
+  unreadable: {
+    what: 'No look could decide for as long as giveUpAfter, so nothing more was sent',
+    advice:
+      'Make both sides readable, then replay it; a look comes first, and a diff whose sides agree closes by itself',
   },
   'not-taken': {
     what: 'The target said yes, and the change never became visible',

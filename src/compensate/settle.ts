@@ -4,7 +4,7 @@ export type Settlement =
   | { readonly event: 'look-later'; readonly afterMs: number }
   | { readonly event: 'resend' }
   | { readonly event: 'replaced' }
-  | { readonly event: 'escalate'; readonly reason: 'unresolved' | 'not-taken' };
+  | { readonly event: 'escalate'; readonly reason: 'unresolved' | 'not-taken' | 'unreadable' };
 
 export interface RepeatRules {
   /** The target answers a repeated key with the first result. */
@@ -19,6 +19,10 @@ export interface SettleInput {
   readonly state: 'applied' | 'unknown';
   /** `failed`: the sides could not be read, or the record is undecided. */
   readonly look: 'equal' | 'differs' | 'failed';
+  /** Milliseconds since the first of the failed looks in a row, this one included; 0 when it is the first. */
+  readonly undecidedForMs: number;
+  /** For how long looks may fail before a person is told, in ms. */
+  readonly giveUpAfterMs: number;
   /** Milliseconds between the send and the start of this look. */
   readonly sinceSendMs: number;
   /** Milliseconds since the oldest send that is not settled: the target's memory of the key counts from there. */
@@ -40,11 +44,14 @@ export interface SettleInput {
 
 /**
  * Settles an accepted or unknown send by what a look shows (rules 6.9 to 6.11). A look proves that a send took, never
- * that it will not. A look that failed proves nothing and never leads to a person.
+ * that it will not. A look that failed proves nothing; only when all of them fail for `giveUpAfterMs` is a person told.
  */
 export function settle(input: SettleInput): Settlement {
   if (input.look === 'equal') return { event: 'seen' };
-  if (input.look === 'failed') return { event: 'look-later', afterMs: input.verifyEveryMs };
+  if (input.look === 'failed') {
+    if (input.undecidedForMs >= input.giveUpAfterMs) return { event: 'escalate', reason: 'unreadable' };
+    return { event: 'look-later', afterMs: input.verifyEveryMs };
+  }
   return input.state === 'applied' ? settleApplied(input) : settleUnknown(input);
 }
 

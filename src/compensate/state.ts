@@ -33,6 +33,8 @@ export const ESCALATION_REASONS = [
   'gave-up',
   /** An ambiguous outcome that no look could settle and no rule allows to repeat (rule 6.10). */
   'unresolved',
+  /** No look could decide for `giveUpAfter`: a side cannot be read, or the records cannot be compared. */
+  'unreadable',
   /** The target said yes, and it never became visible (rule 6.11). */
   'not-taken',
   /** The same diff came back after its repair (rule 6.4). */
@@ -100,6 +102,7 @@ export const TRANSITIONS: { readonly [S in StateName]: { readonly [E in EventTyp
     cancel: 'cancelled',
     'look-equal': 'healed',
     'look-changed': 'superseded',
+    escalate: 'escalated',
   },
   queued: {
     'put-back': 'ready',
@@ -125,6 +128,7 @@ export const TRANSITIONS: { readonly [S in StateName]: { readonly [E in EventTyp
     cancel: 'cancelled',
     'look-equal': 'healed',
     'look-changed': 'superseded',
+    escalate: 'escalated',
   },
   deferred: {
     dispatch: 'queued',
@@ -146,11 +150,13 @@ export const TRANSITIONS: { readonly [S in StateName]: { readonly [E in EventTyp
 /** Which reasons an event may carry from a state: a person is reached only from where retries are really spent. */
 export const ESCALATES: { readonly [S in StateName]?: readonly EscalationReason[] } = {
   planned: ['flapping', 'conflict', 'unplannable'],
-  queued: ['unplannable', 'unresolved'],
-  sending: ['refused', 'exhausted', 'gave-up', 'conflict'],
+  ready: ['gave-up'],
+  queued: ['unplannable', 'unresolved', 'unreadable'],
+  sending: ['refused', 'exhausted', 'conflict'],
+  retrying: ['gave-up'],
   deferred: ['gave-up'],
-  unknown: ['unresolved', 'unplannable'],
-  applied: ['not-taken', 'unplannable'],
+  unknown: ['unresolved', 'unreadable', 'unplannable'],
+  applied: ['not-taken', 'unreadable', 'unplannable'],
 };
 
 export class IllegalTransition extends Error {

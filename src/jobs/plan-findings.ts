@@ -128,10 +128,12 @@ export async function planDiff(
     await recordDiffEvent(trx, { diffId: diff.id, event: 'not-planned', detail: { why: first.why } });
     return { kind: 'report', why: first.why };
   }
+  let held = false;
   for (const open of await openCompensations(trx, diff.id)) {
     if (open.fingerprint === first.fingerprint) return { kind: 'unchanged' };
     if (!REPLACEABLE.has(open.state)) return { kind: 'waits' };
     await changeState(trx, { from: open, event: { type: 'look-changed' }, detail: 'the records changed' });
+    held ||= open.state === 'held';
   }
   const history = await compensationHistory(trx, first.idempotencyKey);
   const next = nextRevision({
@@ -147,6 +149,9 @@ export async function planDiff(
   const id = only(await insertCompensations(trx, [rowOf(diff, chosen, next.revision, context)]));
   await recordDiffEvents(trx, [plannedEvent(diff.id, id, chosen.repair)]);
   if (next.kind === 'next') {
+    // What a person held stays on hold under another plan, until it is released or replayed by a person.
+    if (held && !context.byPerson)
+      await changeState(trx, { from: { id, state: 'planned' }, event: { type: 'hold' } });
     return { kind: 'planned', idempotencyKey: chosen.idempotencyKey, target: chosen.target };
   }
   await changeState(trx, {

@@ -5,7 +5,8 @@ import { endAttempt, targetFailuresInARow } from '../store/attempts.ts';
 import { type Compensation, changeState } from '../store/compensations.ts';
 import { type Db, inTransaction } from '../store/database.ts';
 import { recordDiffEvent } from '../store/diffs.ts';
-import { type Granted, noteOutcome } from '../store/gates.ts';
+import type { Granted } from '../store/grants.ts';
+import { noteOutcome } from '../store/note-outcome.ts';
 import { targetState } from '../store/target-state.ts';
 import type { RepairRoute, SendDeps } from './run-compensation.ts';
 
@@ -28,12 +29,7 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
   const state = hasFailed(outcome) ? await targetState(deps.db, compensation.target) : null;
   return inTransaction(deps.db, async (trx) => {
     // The gate's row first, as in every transaction that touches both, so that no two wait for each other.
-    const gate = await noteOutcome(trx, {
-      gate: route.gate,
-      target: route.target,
-      outcome,
-      timing: deps.timing,
-    });
+    const gate = await noteOutcome(trx, { gate: route.gate, target: route.target, outcome });
     const failures =
       outcome.class === 'target-down' ? (await targetFailuresInARow(trx, compensation.id)) + 1 : 0;
     const counted = outcome.class !== 'target-down';
@@ -43,10 +39,8 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
       attempts,
       quickTargetFailures: failures,
       elapsedMs: compensation.firstSentMsAgo ?? 0,
-      targetDownMs: compensation.targetDownMs ?? 0,
       policy: route.target.retry,
       target: {
-        giveUpAfterMs: route.target.giveUpAfter,
         maxSlowMs: route.target.maxSlow,
         dedupes: route.target.idempotency.dedupes,
       },
@@ -82,10 +76,28 @@ export async function recordOutcome(deps: SendDeps, result: SendResult): Promise
     await recordDiffEvent(trx, {
       diffId: compensation.diffId,
       compensationId: compensation.id,
-      event: decision.event,
-      detail: { attempt: granted.attempt, class: outcome.class, code: outcome.code },
+      event: decision.event === 'escalate' ? 'escalated' : decision.event,
+      detail: {
+        attempt: granted.attempt,
+        class: outcome.class,
+        code: outcome.code,
+        ...(decision.event === 'escalate' ? { reason: decision.reason } : {}),
+      },
     });
     return decision.event;
+  });
+}
+
+/** The breaker is open: back into the backlog, not counted (rule 6.12). */
+export async function recordOpen(deps: SendDeps, claimed: Compensation, dueInMs: number): Promise<void> {
+  await changeState(deps.db, {
+    from: claimed,
+    event: { type: 'defer' },
+    dueInMs,
+    values: {
+      target_down_since: deps.db.raw('coalesce(target_down_since, clock_timestamp())'),
+      undecided_since: null,
+    },
   });
 }
 

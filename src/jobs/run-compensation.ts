@@ -6,15 +6,20 @@ import type { EscalationReason } from '../compensate/state.ts';
 import type { Repair, Target } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
+import type { CompareContext } from '../reconcile/compare-records.ts';
 import type { Key } from '../reconcile/record.ts';
 import { type Compensation, changeState, claimQueued } from '../store/compensations.ts';
 import type { Db } from '../store/database.ts';
-import { dropSlot } from '../store/gates.ts';
+import { dropSlot } from '../store/grants.ts';
+import { postponeSettle } from '../store/sent.ts';
 import { handOver } from './give-up.ts';
 import { type GrantedSlot, lookAndAsk } from './look-and-ask.ts';
 import type { Look } from './look-batch.ts';
 import type { Pair } from './pair.ts';
-import { recordOutcome } from './record-outcome.ts';
+import { recordHealed, recordResend, recordSeen, recordUndecided } from './record-look.ts';
+import { recordOpen, recordOutcome } from './record-outcome.ts';
+import { anotherRound, isPlanned, replaceChanged } from './replan.ts';
+import { lookAtSent, type Settled } from './settle.ts';
 import type { Times } from './times.ts';
 import type { Turns } from './turns.ts';
 
@@ -69,7 +74,7 @@ export interface SendDeps {
 /** A row that this process's configuration does not know is left to others for this long. */
 const NOT_MINE_MS = 5_000;
 
-/** The order of a compensation's stages: look -> gate slot -> send -> record. (Looks after a send: settle.ts.) */
+/** The order of a compensation's stages: look -> gate slot -> send -> record. */
 export async function runCompensation(deps: SendDeps, job: { id: string; ring: number }): Promise<void> {
   const claimed = await claimQueued(deps.db, job.id, job.ring, deps.workerId, deps.times.ring);
   if (!claimed) return;
@@ -87,14 +92,71 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
     return handOver(deps, claimed, 'unresolved');
   }
   const place = route.turns.take();
-  const granted = await lookAndAsk(deps, claimed, route, place);
-  if (!granted) return;
-  try {
-    await sendGranted(deps, claimed, route, granted);
-  } finally {
-    place.ended();
+  const turned = await lookAndAsk(deps, claimed, route, place, (finding) =>
+    isPlanned(claimed, route.pair, finding),
+  );
+  switch (turned.kind) {
+    case 'granted':
+      try {
+        await sendGranted(deps, claimed, route, turned.slot);
+      } finally {
+        place.ended();
+      }
+      return;
+    case 'equal':
+      return recordHealed(deps, claimed);
+    case 'changed':
+      return replaceChanged(deps, claimed, route.pair, turned.finding);
+    case 'undecided':
+      return recordUndecided(deps, claimed, route, turned.why);
+    case 'open':
+      return recordOpen(deps, claimed, turned.delayMs);
+    case 'back':
+      await changeState(deps.db, {
+        from: claimed,
+        event: { type: 'put-back' },
+        dueInMs: turned.dueInMs,
+        values: { undecided_since: null },
+      });
+      return;
+    case 'gone':
+      return;
   }
 }
+
+/**
+ * The order after a send: looks -> what they decided. Returns how many rows it looked at; the caller asks again at once
+ * when that is a full batch.
+ */
+export async function settleDue(
+  deps: SendDeps,
+  pair: Pair,
+  look: CompareContext,
+  signal: AbortSignal,
+): Promise<number> {
+  const settled = await lookAtSent(deps, pair, look, signal);
+  if (settled.length > 0) await deps.checkpoint('before-settle');
+  for (const one of settled) await recordSettled(deps, pair, one);
+  return settled.length;
+}
+
+function recordSettled(deps: SendDeps, pair: Pair, settled: Settled): Promise<void> {
+  const { row } = settled;
+  switch (settled.event) {
+    case 'look-later':
+      return postponeSettle(deps.db, row.id, settled);
+    case 'seen':
+      return recordSeen(deps, row);
+    case 'resend':
+      return recordResend(deps, row);
+    case 'replaced':
+      return anotherRound(deps, row, pair, settled.finding);
+    case 'escalate':
+      return handOver(deps, row, settled.reason, settled.detail);
+  }
+}
+
+// -------------------------------------------------------------------------------------------------------- send
 
 async function sendGranted(
   deps: SendDeps,
@@ -103,7 +165,7 @@ async function sendGranted(
   granted: GrantedSlot,
 ): Promise<void> {
   await deps.checkpoint('after-slot');
-  if (!(await waitForSlot(granted))) {
+  if (!(await waitForSlot(granted)) || !maySend(route, granted)) {
     await dropSlot(deps.db, claimed, granted);
     return;
   }
@@ -113,6 +175,12 @@ async function sendGranted(
   const result = await recordOutcome(deps, { compensation: claimed, route, granted, outcome, startedMs });
   const { attempt, waitedMs } = granted;
   deps.onAttempt({ compensation: claimed, attempt, outcome, result, gateWaitMs: waitedMs });
+}
+
+/** The last word before the call, in the same breath: the look is fresh (6.9), and a connection is open (6.14). */
+function maySend(route: RepairRoute, granted: GrantedSlot): boolean {
+  if (performance.now() - granted.lookedAtMs > route.pair.config.look.maxAge) return false;
+  return route.sender.ready();
 }
 
 /** Rule 6.10 once more, now that the repeat would really start: a hold can outlast the target's memory of the key. */
@@ -128,8 +196,6 @@ function repeatable(claimed: Compensation, { target, pair }: RepairRoute): boole
     Math.max(pair.config.source.readLag, pair.config.downstream.readLag),
   );
 }
-
-// -------------------------------------------------------------------------------------------------------- send
 
 /** Waits for the slot's start on the monotonic clock. False when its validity passed first (rule 6.14). */
 async function waitForSlot(granted: GrantedSlot): Promise<boolean> {

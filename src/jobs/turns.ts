@@ -1,15 +1,20 @@
 /**
- * Turns at one gate within this process, first come, first served. One asker at a time asks the store for a slot:
- * many at once would wait for the gate's row lock, and with it let the validity of their own slots pass (the time
- * between asking and the answer counts against it, rule 6.14). A place is `near` when its turn comes soon, so that
- * the look before the send is taken late enough to be fresh and early enough not to hold up the turn.
+ * Turns at one gate within this process. One asker at a time asks the store for a slot: many at once would wait for
+ * the gate's row lock, and with it let the validity of their own slots pass (the time between asking and the answer
+ * counts against it, rule 6.14). The turn goes to the first in line of those that ask for it, so a place whose look
+ * takes long keeps its place in line and holds up nobody. A place is `near` when few others are before it, so that
+ * the look before the send is taken late enough to be fresh and early enough to be there when the turn comes.
  */
 export interface Place {
   /** Resolves when few others are ahead. */
   readonly near: Promise<void>;
-  /** Resolves when it is this place's turn to ask, and fewer than `concurrency` calls are in flight. */
-  readonly turn: Promise<void>;
-  /** The turn is over: the next may ask. With `sending`, the call counts as in flight until `ended`. */
+  /** Asks for the turn. Resolves when it is this place's, and fewer than `concurrency` calls are in flight. */
+  turn(): Promise<void>;
+  /** Its look takes long: the next in line is near in its stead, until this place asks for the turn. */
+  letPass(): void;
+  /** Gives the turn to the next who asks, and keeps the place in line: ask again when ready. */
+  stepBack(): void;
+  /** The place is given up: the next may ask. With `sending`, the call counts as in flight until `ended`. */
   leave(sending: boolean): void;
   /** The call has ended. */
   ended(): void;
@@ -17,17 +22,20 @@ export interface Place {
 
 interface Waiting {
   readonly setNear: () => void;
-  readonly setTurn: () => void;
+  /** There while this place asks for the turn. */
+  setTurn: (() => void) | null;
+  letsPass: boolean;
 }
 
 export class Turns {
   readonly #concurrency: number;
   readonly #nearness: number;
-  #queue: Waiting[] = [];
-  #taken = false;
+  /** In order of arrival, the one whose turn it is too. */
+  readonly #line: Waiting[] = [];
+  #holder: Waiting | null = null;
   #inFlight = 0;
 
-  /** `nearness`: how many places ahead of the turn a place is near. */
+  /** `nearness`: how many places in line are near. */
   constructor(options: { concurrency: number; nearness: number }) {
     this.#concurrency = options.concurrency;
     this.#nearness = options.nearness;
@@ -35,26 +43,30 @@ export class Turns {
 
   take(): Place {
     let setNear: () => void = () => {};
-    let setTurn: () => void = () => {};
     const near = new Promise<void>((resolve) => {
       setNear = resolve;
     });
-    const turn = new Promise<void>((resolve) => {
-      setTurn = resolve;
-    });
-    const waiting = { setNear, setTurn };
-    this.#queue.push(waiting);
+    const waiting: Waiting = { setNear, setTurn: null, letsPass: false };
+    this.#line.push(waiting);
     this.#advance();
     return {
       near,
-      turn,
+      turn: () =>
+        new Promise<void>((resolve) => {
+          waiting.setTurn = resolve;
+          waiting.letsPass = false;
+          this.#advance();
+        }),
+      letPass: () => {
+        waiting.letsPass = true;
+        this.#advance();
+      },
+      stepBack: () => this.#release(waiting),
       leave: (sending) => {
         if (sending) this.#inFlight += 1;
-        const at = this.#queue.indexOf(waiting);
-        // Not in the queue: it is the one whose turn it was.
-        if (at < 0) this.#taken = false;
-        else this.#queue.splice(at, 1);
-        this.#advance();
+        const at = this.#line.indexOf(waiting);
+        if (at >= 0) this.#line.splice(at, 1);
+        this.#release(waiting);
       },
       ended: () => {
         this.#inFlight -= 1;
@@ -63,15 +75,21 @@ export class Turns {
     };
   }
 
+  #release(waiting: Waiting): void {
+    if (this.#holder === waiting) this.#holder = null;
+    this.#advance();
+  }
+
   #advance(): void {
-    if (!this.#taken && this.#inFlight < this.#concurrency) {
-      const next = this.#queue.shift();
+    if (this.#holder === null && this.#inFlight < this.#concurrency) {
+      const next = this.#line.find((waiting) => waiting.setTurn !== null);
       if (next) {
-        this.#taken = true;
-        next.setNear();
-        next.setTurn();
+        this.#holder = next;
+        next.setTurn?.();
+        next.setTurn = null;
       }
     }
-    for (const waiting of this.#queue.slice(0, this.#nearness)) waiting.setNear();
+    const others = this.#line.filter((waiting) => waiting !== this.#holder && !waiting.letsPass);
+    for (const waiting of others.slice(0, this.#nearness)) waiting.setNear();
   }
 }

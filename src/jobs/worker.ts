@@ -8,14 +8,14 @@ import { heartbeat, removeWorker } from '../store/workers.ts';
 import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
 import type { Tick } from './bull.ts';
 import { dispatchCompensations, dispatchRuns, dispatchUnknownTargets } from './dispatch.ts';
-import { endOrphans, GIVE_UP_BATCH, giveUpDeferred } from './give-up.ts';
+import { endOrphans, GIVE_UP_BATCH, giveUpWaiting } from './give-up.ts';
 import type { Pair } from './pair.ts';
 import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
 import { RELOOK_BATCH, relookDiffs } from './relook.ts';
 import { type Repeating, repeat } from './repeat.ts';
-import { runCompensation, type SendDeps } from './run-compensation.ts';
+import { runCompensation, type SendDeps, settleDue } from './run-compensation.ts';
 import { claimDueSlots, type Scheduled } from './schedule.ts';
-import { SETTLE_BATCH, settleDue } from './settle.ts';
+import { SETTLE_BATCH } from './settle.ts';
 import { sweep } from './sweep.ts';
 import type { Times } from './times.ts';
 
@@ -249,7 +249,7 @@ function startLoops(parts: WorkerParts): Repeating[] {
     loop(
       'give-up',
       PAUSE.giveUp,
-      async () => (await giveUpDeferred(parts.send, parts.config.targets)) >= GIVE_UP_BATCH,
+      async () => (await giveUpWaiting(parts.send, parts.config.targets)) >= GIVE_UP_BATCH,
     ),
     loop(
       'heartbeat',

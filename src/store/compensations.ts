@@ -1,123 +1,10 @@
-import type { Payload } from '../compensate/action.ts';
-import {
-  type CompensationEvent,
-  type EscalationReason,
-  type StateName,
-  transition,
-} from '../compensate/state.ts';
-import type { Instant } from '../reconcile/instant.ts';
-import { type Key, keyFromText, keyText } from '../reconcile/record.ts';
+import { type CompensationEvent, transition } from '../compensate/state.ts';
+import { keyText } from '../reconcile/record.ts';
+import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensation-row.ts';
 import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
 
-/** A row of the ledger, as the flow needs it. */
-export interface Compensation {
-  readonly id: string;
-  readonly diffId: string;
-  readonly runId: string | null;
-  readonly reconciliation: string;
-  /** Which repair of the configuration: `missing`, `mismatched.0`. */
-  readonly repair: string;
-  readonly side: 'downstream' | 'source';
-  readonly target: string;
-  readonly orderScope: string;
-  readonly key: Key;
-  readonly operation: string;
-  readonly idempotencyKey: string;
-  readonly revision: number;
-  readonly fingerprint: string;
-  readonly payload: Payload;
-  readonly state: StateName;
-  readonly escalation: EscalationReason | null;
-  readonly escalationDetail: string | null;
-  readonly lastUnknown: boolean;
-  /** Attempts that count against the limit. */
-  readonly attempts: number;
-  /** Number of the latest attempt, counted or not; fences every later write. */
-  readonly attemptNumber: number;
-  readonly ring: number;
-  readonly traceId: string;
-  readonly firstSentMsAgo: number | null;
-  readonly lastSentMsAgo: number | null;
-  readonly targetDownMs: number | null;
-  readonly endedMsAgo: number | null;
-  /** Since the oldest send whose outcome is not settled; null when there is none. */
-  readonly unknownForMs: number | null;
-  readonly createdAt: Instant;
-}
-
-export interface CompensationRow {
-  id: string;
-  diff_id: string;
-  run_id: string | null;
-  reconciliation: string;
-  repair: string;
-  side: 'downstream' | 'source';
-  target: string;
-  order_scope: string;
-  business_key: string;
-  operation: string;
-  idempotency_key: string;
-  revision: number;
-  fingerprint: string;
-  payload: Payload;
-  state: StateName;
-  escalation: EscalationReason | null;
-  escalation_detail: string | null;
-  last_unknown: boolean;
-  attempts: number;
-  attempt_number: number;
-  ring: number;
-  trace_id: string;
-  first_sent_ms_ago: number | null;
-  last_sent_ms_ago: number | null;
-  target_down_ms: number | null;
-  ended_ms_ago: number | null;
-  unknown_for_ms: number | null;
-  created_at: Instant;
-}
-
-const ago = (column: string) => `(extract(epoch from clock_timestamp() - ${column}) * 1000)::float8`;
-/** What `fromRow` reads. */
-export const COLUMNS = `id, diff_id, run_id, reconciliation, repair, side, target, order_scope, business_key, operation,
-  idempotency_key, revision, fingerprint, payload, state, escalation, escalation_detail, last_unknown, attempts, attempt_number, ring,
-  trace_id, created_at, ${ago('first_sent_at')} as first_sent_ms_ago, ${ago('last_sent_at')} as last_sent_ms_ago,
-  ${ago('target_down_since')} as target_down_ms,
-  ${ago('ended_at')} as ended_ms_ago,
-  ${ago('unknown_since')} as unknown_for_ms`;
-
-export function fromRow(row: CompensationRow): Compensation {
-  return {
-    id: row.id,
-    diffId: row.diff_id,
-    runId: row.run_id,
-    reconciliation: row.reconciliation,
-    repair: row.repair,
-    side: row.side,
-    target: row.target,
-    orderScope: row.order_scope,
-    key: keyFromText(row.business_key),
-    operation: row.operation,
-    idempotencyKey: row.idempotency_key,
-    revision: row.revision,
-    fingerprint: row.fingerprint,
-    payload: row.payload,
-    state: row.state,
-    escalation: row.escalation,
-    escalationDetail: row.escalation_detail,
-    lastUnknown: row.last_unknown,
-    attempts: row.attempts,
-    attemptNumber: row.attempt_number,
-    ring: row.ring,
-    traceId: row.trace_id,
-    firstSentMsAgo: row.first_sent_ms_ago,
-    lastSentMsAgo: row.last_sent_ms_ago,
-    targetDownMs: row.target_down_ms,
-    endedMsAgo: row.ended_ms_ago,
-    unknownForMs: row.unknown_for_ms,
-    createdAt: row.created_at,
-  };
-}
+export type { Compensation };
 
 export type NewCompensation = Pick<
   Compensation,
@@ -263,6 +150,17 @@ export async function changeState(db: Db, change: StateChange): Promise<boolean>
       ...change.values,
     });
   return changed === 1;
+}
+
+/** What `undecided_since` becomes with a look that could not decide: later ones do not restart the clock. */
+export const UNDECIDED_SINCE = 'coalesce(undecided_since, clock_timestamp())';
+
+/** Notes that the latest look before a send could not decide, in whatever state the row is by now. */
+export async function noteUndecided(db: Db, id: string): Promise<void> {
+  await db('compensation')
+    .where({ id })
+    .whereNull('ended_at')
+    .update({ undecided_since: db.raw(UNDECIDED_SINCE) });
 }
 
 /** A worker takes the row its job names; null when the ring is old, so a late or doubled job does nothing. */

@@ -173,13 +173,16 @@ async function readAttempts(db: Db, diffId: string): Promise<TimelineAttempt[]> 
   }));
 }
 
+/** Events that an earlier release wrote under another name. */
+const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([['escalate', 'escalated']]);
+
 async function readEvents(db: Db, diffId: string): Promise<TimelineEntry[]> {
   const rows = await db('diff_event').where({ diff_id: diffId }).orderBy('id').select();
   return rows.map((row) => ({
     entry: 'event',
     at: row.at,
     compensationId: row.compensation_id,
-    event: row.event,
+    event: EARLIER_NAMES.get(row.event) ?? row.event,
     detail: row.detail,
   }));
 }

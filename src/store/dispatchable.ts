@@ -1,5 +1,4 @@
-import type { StateName } from '../compensate/state.ts';
-import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensations.ts';
+import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensation-row.ts';
 import type { Db } from './database.ts';
 
 /** Rows on their way from the ledger to the queue. */
@@ -20,7 +19,7 @@ export async function promotePlanned(db: Db, limit: number): Promise<number> {
                                   or (o.state = 'escalated' and o.last_unknown)
                                   or (o.state in ('planned', 'held') and o.id < c.id)))
         order by c.id limit :limit for update skip locked)
-     update compensation set state = 'ready', due_at = clock_timestamp()
+     update compensation set state = 'ready', due_at = clock_timestamp(), waiting_since = clock_timestamp()
        from first where compensation.id = first.id returning compensation.id`,
     { limit },
   );
@@ -34,7 +33,9 @@ export interface Dispatched {
 }
 
 /**
- * Moves due rows of a target from the ledger to "queued", each with a new ring number (rule 6.19). Retries get at
+ * Moves due rows of a target from the ledger to "queued", each with a new ring number (rule 6.19), those first that
+ * are due longest, so that no row is passed over for ever by others that come back. A row is a retry when an attempt
+ * of it counted, whatever state it comes from: one that was put back, held or lost its ring stays one. Retries get at
  * least one place and at most one in five while fresh work is ready; idle shares go to whoever waits (rule 6.13).
  */
 export async function dispatchDue(
@@ -44,31 +45,29 @@ export async function dispatchDue(
   ringMs: number,
 ): Promise<Dispatched[]> {
   if (places < 1) return [];
-  const take = async (states: readonly StateName[], limit: number): Promise<string[]> => {
+  const take = async (attempts: 'attempts = 0' | 'attempts > 0'): Promise<string[]> => {
     const { rows } = await db.raw<{ rows: { id: string }[] }>(
       `select id from compensation
-        where target = ? and state = any(?) and due_at <= clock_timestamp()
-        order by id limit ? for update skip locked`,
-      [target, [...states], limit],
+        where target = ? and state in ('ready', 'retrying', 'deferred') and ${attempts}
+          and due_at <= clock_timestamp()
+        order by due_at, id limit ? for update skip locked`,
+      [target, places],
     );
     return rows.map((row) => row.id);
   };
-  const retries = await take(['retrying'], places);
-  const fresh = await take(['ready', 'deferred'], places);
+  const retries = await take('attempts > 0');
+  const fresh = await take('attempts = 0');
   const retryPlaces = Math.max(places - fresh.length, retryShare(places));
   const chosenRetries = retries.slice(0, Math.min(retryPlaces, places));
   const chosenFresh = fresh.slice(0, places - chosenRetries.length);
   if (chosenRetries.length + chosenFresh.length === 0) return [];
-  const { rows } = await db.raw<{ rows: { id: string; ring: number }[] }>(
+  const { rows } = await db.raw<{ rows: { id: string; ring: number; retry: boolean }[] }>(
     `update compensation set state = 'queued', ring = ring + 1,
             ring_until = clock_timestamp() + ? * interval '1 millisecond'
-      where id = any(?) returning id, ring`,
+      where id = any(?) returning id, ring, attempts > 0 as retry`,
     [ringMs, [...chosenRetries, ...chosenFresh]],
   );
-  const retry = new Set(chosenRetries);
-  return rows
-    .map((row) => ({ id: row.id, ring: row.ring, retry: retry.has(row.id) }))
-    .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+  return rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
 }
 
 /** One in five; with fewer places than five a retry gets one of them one time in so many. */
@@ -92,12 +91,12 @@ export async function targetLoads(db: Db): Promise<Map<string, TargetLoad>> {
 
 /** Those of the targets that have anything to dispatch now. */
 export async function targetsWithDueWork(db: Db, targets: readonly string[]): Promise<string[]> {
+  const due = (attempts: string) =>
+    `exists (select from compensation c
+              where c.target = t.target and c.state in ('ready', 'retrying', 'deferred') and ${attempts}
+                and c.due_at <= clock_timestamp())`;
   const { rows } = await db.raw<{ rows: { target: string }[] }>(
-    `select t.target from unnest(?::text[]) as t(target)
-      where exists (select from compensation c
-                     where c.target = t.target and c.state in ('ready', 'deferred') and c.due_at <= clock_timestamp())
-         or exists (select from compensation c
-                     where c.target = t.target and c.state = 'retrying' and c.due_at <= clock_timestamp())`,
+    `select t.target from unnest(?::text[]) as t(target) where ${due('attempts = 0')} or ${due('attempts > 0')}`,
     [[...targets]],
   );
   return rows.map((row) => row.target);
@@ -112,18 +111,19 @@ export async function targetsOtherThan(db: Db, targets: readonly string[]): Prom
   return rows.map((row) => row.target);
 }
 
-/** Deferred rows whose target has been down, as they saw it, for longer than this. */
-export async function deferredLongerThan(
+/** Rows that wait for their gate since this moment (epoch ms of the store's clock) or longer. */
+export async function waitingSince(
   db: Db,
   target: string,
-  downMs: number,
+  sinceMs: number,
   limit: number,
 ): Promise<Compensation[]> {
-  const rows: CompensationRow[] = await db('compensation')
-    .where({ target, state: 'deferred' })
-    .whereRaw(`target_down_since < clock_timestamp() - ? * interval '1 millisecond'`, [downMs])
-    .orderBy('id')
-    .limit(limit)
-    .select(db.raw(COLUMNS));
+  const { rows } = await db.raw<{ rows: CompensationRow[] }>(
+    `select ${COLUMNS} from compensation
+      where target = ? and state in ('ready', 'retrying', 'deferred')
+        and coalesce(waiting_since, created_at) <= to_timestamp(?::float8 / 1000)
+      order by coalesce(waiting_since, created_at), id limit ?`,
+    [target, sinceMs, limit],
+  );
   return rows.map(fromRow);
 }

@@ -1,290 +1,12 @@
-import type { Outcome } from '../compensate/action.ts';
-import { effectiveRate, type RateState, rateStep, START_RATE } from '../compensate/gate/rate.ts';
-import type { SlotAnswer } from '../compensate/gate/slot.ts';
-import {
-  type GateTiming,
-  MINUTE,
-  requestSlot,
-  type SlotState,
-  spacing,
-} from '../compensate/gate/watermark.ts';
-import { withRevision } from '../compensate/idempotency-key.ts';
-import type { Target, Watermark } from '../config/schema.ts';
-import { dropAttempt, insertAttempt } from './attempts.ts';
-import { type Compensation, changeState } from './compensations.ts';
+import { givenUpSince, type Outage, outageAfterHold } from '../compensate/gate/outage.ts';
+import { effectiveRate } from '../compensate/gate/rate.ts';
+import { type GateTiming, MINUTE, spacing } from '../compensate/gate/watermark.ts';
+import type { Target } from '../config/schema.ts';
 import { type Db, inTransaction, only } from './database.ts';
+import { type GateRow, lesser, lockGate, rateOf } from './gate-row.ts';
 import { jsonColumn } from './json-column.ts';
 
-/**
- * The gate: one row per target and purpose, and the lock on it. The arithmetic is pure (compensate/gate); here are
- * the lock, the database clock read after it (rule 6.14), and what is committed with a grant.
- */
-
-type Purpose = 'send' | 'read';
-
-interface GateRow {
-  readonly slots: SlotState | null;
-  readonly rate: RateState | Record<string, never>;
-  readonly override: number | null;
-  readonly override_live: boolean;
-  readonly held: string | null;
-  readonly ceiling: number | null;
-  readonly system_identifier: string | null;
-}
-
-interface LockedGate {
-  readonly nowMs: number;
-  readonly slots: SlotState | null;
-  readonly rate: RateState;
-  readonly override: number | null;
-  /** Of the active configuration; a process that works by another one obeys it too. */
-  readonly ceiling: number | null;
-  readonly held: string | null;
-  readonly system: string | null;
-  /** This process's monotonic times before and after the store's clock was read (rule 6.14). */
-  readonly m0: number;
-  readonly m1: number;
-}
-
-async function lockGate(trx: Db, gate: string, purpose: Purpose): Promise<LockedGate> {
-  const row = (await readLocked(trx, gate, purpose)) ?? (await createGate(trx, gate, purpose));
-  // A second statement: within the first, the clock would have been read before the lock was waited for. Timed by
-  // itself, so that neither the wait for the lock nor the commit counts against the validity of the slot.
-  const m0 = performance.now();
-  const { rows } = await trx.raw<{ rows: { now: number; system: string | null; held: string | null }[] }>(
-    `select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, system_identifier as system,
-            replay_held as held from meta`,
-  );
-  const m1 = performance.now();
-  const store = only(rows);
-  return {
-    nowMs: store.now,
-    m0,
-    m1,
-    // Slots written by another server are lost state: that clock is not this one (rule 6.15).
-    slots: row.system_identifier === store.system ? row.slots : null,
-    rate: 'buckets' in row.rate ? (row.rate as RateState) : START_RATE,
-    override: row.override_live ? row.override : null,
-    ceiling: row.ceiling,
-    held: purpose === 'send' ? (row.held ?? store.held) : row.held,
-    system: store.system,
-  };
-}
-
-async function readLocked(trx: Db, gate: string, purpose: Purpose): Promise<GateRow | undefined> {
-  return trx('gate')
-    .where({ gate, purpose })
-    .forUpdate()
-    .first(
-      'slots',
-      'rate',
-      'override',
-      'held',
-      'ceiling',
-      'system_identifier',
-      trx.raw('coalesce(override_until > clock_timestamp(), override is not null) as override_live'),
-    );
-}
-
-async function createGate(trx: Db, gate: string, purpose: Purpose): Promise<GateRow> {
-  await trx('gate').insert({ gate, purpose }).onConflict(['gate', 'purpose']).ignore();
-  const row = await readLocked(trx, gate, purpose);
-  if (!row) throw new Error(`gate ${gate} cannot be read back`);
-  return row;
-}
-
-const ceilingOf = (watermark: Watermark): number | null => (watermark === 'unlimited' ? null : watermark);
-
-/** The lesser of this process's watermark and the active configuration's. */
-function lesser(watermark: Watermark, active: number | null): number | null {
-  const own = ceilingOf(watermark);
-  if (own === null || active === null) return own ?? active;
-  return Math.min(own, active);
-}
-
-// ------------------------------------------------------------------------------------------------------- sends
-
-export interface Granted {
-  readonly kind: 'granted';
-  readonly delayMs: number;
-  readonly validMs: number;
-  /** Monotonic times before and after the store read its clock: the delay counts from a moment between them. */
-  readonly m0: number;
-  readonly m1: number;
-  /** Number of the committed attempt; fences every later write about it. */
-  readonly attempt: number;
-  readonly idempotencyKey: string;
-}
-
-export type SendAnswer = Exclude<SlotAnswer, { kind: 'granted' }> | Granted | { readonly kind: 'gone' };
-
-export interface SendRequest {
-  readonly compensation: Compensation;
-  readonly gate: string;
-  readonly target: Target;
-  readonly worker: string;
-  readonly timing: GateTiming;
-  /** Milliseconds after its deadline before a send counts as lost. */
-  readonly leaseMarginMs: number;
-}
-
-/**
- * Grants a slot and commits the attempt (number, lease, deadline) in the same transaction (rules 6.8, 6.14). Hold,
- * breaker and cancel are seen here, under the lock; `gone` means that the row is no longer this job's.
- */
-export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswer> {
-  const { compensation, target, timing } = request;
-  return inTransaction(db, async (trx): Promise<SendAnswer> => {
-    const gate = await lockGate(trx, request.gate, 'send');
-    if (gate.held !== null) return { kind: 'held', reason: gate.held };
-    const rate = effectiveRate(gate.rate, lesser(target.watermark, gate.ceiling), gate.override, gate.nowMs);
-    const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: rate.limit, timing });
-    if (answer.kind !== 'granted') {
-      // A state that was lost and begun anew must stand, or it would begin anew for ever.
-      if (state !== gate.slots) await saveSlots(trx, request.gate, 'send', state, gate.system);
-      return answer;
-    }
-    const leaseInMs = answer.delayMs + answer.validMs + target.timeout.answer + request.leaseMarginMs;
-    const attempt = compensation.attemptNumber + 1;
-    const ours = await changeState(trx, {
-      from: compensation,
-      event: { type: 'send' },
-      values: {
-        attempt_number: attempt,
-        lease_owner: request.worker,
-        lease_until: trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [leaseInMs]),
-        first_sent_at: trx.raw('coalesce(first_sent_at, clock_timestamp())'),
-        last_sent_at: trx.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [answer.delayMs]),
-      },
-    });
-    if (!ours) return { kind: 'gone' };
-    await insertAttempt(trx, {
-      compensationId: compensation.id,
-      number: attempt,
-      target: compensation.target,
-      worker: request.worker,
-      slotInMs: answer.delayMs,
-      deadlineInMs: leaseInMs - request.leaseMarginMs,
-    });
-    await saveSlots(trx, request.gate, 'send', state, gate.system);
-    const idempotencyKey = withRevision(compensation.idempotencyKey, compensation.revision);
-    return { ...answer, m0: gate.m0, m1: gate.m1, attempt, idempotencyKey };
-  });
-}
-
-async function saveSlots(
-  trx: Db,
-  gate: string,
-  purpose: Purpose,
-  slots: SlotState,
-  system: string | null,
-): Promise<void> {
-  await trx('gate')
-    .where({ gate, purpose })
-    .update({
-      slots: jsonColumn(slots),
-      system_identifier: system,
-      updated_at: trx.raw('clock_timestamp()'),
-    });
-}
-
-/** Attempts of a compensation that may have left. */
-const FROM_SENT = `from attempt a where a.compensation_id = compensation.id and a.outcome is distinct from 'not-sent'`;
-const SENT = `exists (select ${FROM_SENT})`;
-
-/** The slot passed before the call could start: the row goes back to the ledger, and nothing counts against it. */
-export async function dropSlot(db: Db, compensation: Compensation, granted: Granted): Promise<void> {
-  await inTransaction(db, async (trx) => {
-    await dropAttempt(trx, compensation.id, granted.attempt);
-    await changeState(trx, {
-      from: { id: compensation.id, state: 'sending', attemptNumber: granted.attempt },
-      event: { type: 'slot-dropped' },
-      // As before the grant: what waits for an earlier send to show (rule 6.10) must not begin to wait anew.
-      values: {
-        first_sent_at: trx.raw(`case when ${SENT} then compensation.first_sent_at end`),
-        last_sent_at: trx.raw(`(select max(a.slot_at) ${FROM_SENT})`),
-      },
-    });
-  });
-}
-
-export interface GateFacts {
-  readonly breaker: string;
-  readonly limit: number | null;
-  readonly why: string;
-}
-
-/** Feeds an attempt's outcome to the target's rate (rule 6.18). Returns the state of the gate at that moment. */
-export async function noteOutcome(
-  trx: Db,
-  note: { gate: string; target: Target; outcome: Outcome; timing: GateTiming },
-): Promise<GateFacts> {
-  const gate = await lockGate(trx, note.gate, 'send');
-  const before = effectiveRate(gate.rate, ceilingOf(note.target.watermark), gate.override, gate.nowMs);
-  const rate = rateStep(gate.rate, rateEvent(note.outcome, note.target), note.target.breaker, gate.nowMs, {
-    ceiling: ceilingOf(note.target.watermark),
-  });
-  await trx('gate')
-    .where({ gate: note.gate, purpose: 'send' })
-    .update({ rate: jsonColumn(rate) });
-  return { breaker: rate.breaker.kind, limit: before.limit, why: before.reason };
-}
-
-function rateEvent(outcome: Outcome, target: Target): Parameters<typeof rateStep>[1] {
-  if (outcome.code === 'http-429') return { type: 'throttled', retryAfterMs: outcome.retryAfterMs };
-  switch (outcome.class) {
-    case 'accepted':
-    case 'pending':
-      return outcome.durationMs > target.breaker.slow ? { type: 'slow' } : { type: 'ok' };
-    case 'fatal':
-    case 'conflict':
-      return { type: 'record-failure' };
-    case 'retryable':
-    case 'target-down':
-    case 'unknown':
-      return { type: 'target-failure', retryAfterMs: outcome.retryAfterMs };
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------- reads
-
-/** A slot for one read call of a target (rule 6.16): reads have a watermark of their own, shared by all processes. */
-export async function grantRead(
-  db: Db,
-  request: { gate: string; reads: Watermark; timing: GateTiming },
-): Promise<SlotAnswer> {
-  const limit = ceilingOf(request.reads);
-  if (limit === null) return { kind: 'granted', delayMs: 0, validMs: request.timing.windowMs };
-  return takeSlot(db, request.gate, 'read', () => limit, request.timing);
-}
-
-/** A slot for a further call of a running attempt (a module action's second call, a step). */
-export async function grantCall(
-  db: Db,
-  request: { gate: string; target: Target; timing: GateTiming },
-): Promise<SlotAnswer> {
-  const { watermark } = request.target;
-  const limit = (gate: LockedGate) =>
-    effectiveRate(gate.rate, lesser(watermark, gate.ceiling), gate.override, gate.nowMs).limit;
-  return takeSlot(db, request.gate, 'send', limit, request.timing);
-}
-
-async function takeSlot(
-  db: Db,
-  name: string,
-  purpose: Purpose,
-  limit: (gate: LockedGate) => number | null,
-  timing: GateTiming,
-): Promise<SlotAnswer> {
-  return inTransaction(db, async (trx) => {
-    const gate = await lockGate(trx, name, purpose);
-    const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: limit(gate), timing });
-    if (state !== gate.slots) await saveSlots(trx, name, purpose, state, gate.system);
-    return answer;
-  });
-}
-
-// ------------------------------------------------------------------------------------------------- for people
+/** What people see of a gate, and what they change. */
 
 export interface GateStatus {
   readonly ceiling: number | null;
@@ -315,7 +37,7 @@ export async function gateStatus(
     [gate],
   );
   const row = only(rows);
-  const rate = 'buckets' in row.rate ? (row.rate as RateState) : START_RATE;
+  const rate = rateOf(row);
   const override = row.override_live ? row.override : null;
   const ceiling = lesser(target.watermark, row.ceiling);
   const effective = effectiveRate(rate, ceiling, override, row.now);
@@ -345,17 +67,69 @@ export async function setCeilings(db: Db, ceilings: ReadonlyMap<string, number |
   for (const [gate, ceiling] of ceilings) await updateGate(db, gate, { ceiling });
 }
 
-/** Stops all sends of a gate, until it is released. */
+/** Stops all sends of a gate, until it is released. A second hold changes the reason, not when it began. */
 export async function holdGate(db: Db, gate: string, reason: string, by: string): Promise<void> {
-  await updateGate(db, gate, { held: reason, held_by: by });
+  await inTransaction(db, async (trx) => {
+    await updateGate(trx, gate, { held: reason, held_by: by });
+    await trx('gate')
+      .where({ gate, purpose: 'send' })
+      .whereNull('held_at')
+      .update({ held_at: trx.raw('clock_timestamp()') });
+  });
 }
 
+/** Lets a gate go on. The time it was held does not count as an outage of the target. False when it was not held. */
 export async function releaseGate(db: Db, gate: string): Promise<boolean> {
-  const changed = await db('gate')
-    .where({ gate, purpose: 'send' })
-    .whereNotNull('held')
-    .update({ held: null, held_by: null });
-  return changed === 1;
+  return inTransaction(db, async (trx) => {
+    const { nowMs, outage } = await lockGate(trx, gate, 'send');
+    const ours = trx('gate').where({ gate, purpose: 'send' }).whereNotNull('held');
+    const hold: { from: number | null } | undefined = await ours
+      .clone()
+      .first(trx.raw('(extract(epoch from held_at) * 1000)::float8 as "from"'));
+    if (hold === undefined) return false;
+    await ours.update({
+      held: null,
+      held_by: null,
+      held_at: null,
+      released_at: trx.raw('clock_timestamp()'),
+      outage: jsonColumn(outageAfterHold(outage, hold.from, nowMs)),
+    });
+    return true;
+  });
+}
+
+/** All replay was held, nobody knows since when: what was known of outages ends, and their clocks begin anew. */
+export async function forgetOutages(db: Db): Promise<void> {
+  await db('gate')
+    .where({ purpose: 'send' })
+    .update({ outage: null, released_at: db.raw('clock_timestamp()') });
+}
+
+export interface GateOutage {
+  /** By whatever: the gate itself, or all replay. */
+  readonly held: boolean;
+  /** Repairs that wait since this moment or longer are given up (epoch ms); null while nothing is. */
+  readonly givenUpSinceMs: number | null;
+  readonly releasedMsAgo: number | null;
+}
+
+/** How the gate stands to giving up (rule 6.12). */
+export async function gateOutage(db: Db, gate: string, giveUpAfterMs: number): Promise<GateOutage> {
+  const { rows } = await db.raw<{
+    rows: { held: boolean; outage: Outage | null; released: number | null; now: number }[];
+  }>(
+    `select g.held is not null or m.replay_held is not null as held, g.outage,
+            (extract(epoch from g.released_at) * 1000)::float8 as released,
+            (extract(epoch from clock_timestamp()) * 1000)::float8 as now
+       from meta m left join gate g on g.gate = ? and g.purpose = 'send'`,
+    [gate],
+  );
+  const { held, outage, released, now } = only(rows);
+  return {
+    held,
+    givenUpSinceMs: givenUpSince(outage, released, giveUpAfterMs),
+    releasedMsAgo: released === null ? null : now - released,
+  };
 }
 
 /** A person's watermark below the ceiling (rule 6.17); null clears it. */

@@ -1,6 +1,7 @@
 import { Secret } from '../config/secret.ts';
 import { recordAudit } from './audit.ts';
 import { type Db, inTransaction, only } from './database.ts';
+import { forgetOutages } from './gates.ts';
 
 /** What the store knows about itself. */
 export interface Meta {
@@ -71,6 +72,7 @@ export async function releaseReplay(db: Db, reason: string, actor: string, origi
     const held = only(rows).replay_held;
     if (held === null) return false;
     await trx('meta').update({ replay_held: null });
+    await forgetOutages(trx);
     await recordAudit(trx, {
       actor,
       origin,

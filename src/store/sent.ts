@@ -1,4 +1,5 @@
-import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensations.ts';
+import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensation-row.ts';
+import { UNDECIDED_SINCE } from './compensations.ts';
 import type { Db } from './database.ts';
 
 /** Rows that were sent, or whose worker is gone: claimed for looks, or recovered by the sweep. */
@@ -22,11 +23,19 @@ export async function claimSettles(
   return rows.map(fromRow);
 }
 
-export async function postponeSettle(db: Db, id: string, afterMs: number): Promise<void> {
+/** Looked at, not settled: due again after this. A look that could not decide starts a clock that only one that could stops. */
+export async function postponeSettle(
+  db: Db,
+  id: string,
+  postpone: { afterMs: number; undecided: boolean },
+): Promise<void> {
   await db('compensation')
     .where({ id })
     .whereIn('state', ['applied', 'unknown'])
-    .update({ due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [afterMs]) });
+    .update({
+      due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [postpone.afterMs]),
+      undecided_since: postpone.undecided ? db.raw(UNDECIDED_SINCE) : null,
+    });
 }
 
 /** Sends whose lease ran out: nobody will ever report them, so their outcome is unknown (rule 6.8). */

@@ -114,7 +114,7 @@ describe('a decision on a diff', () => {
     expect(await audited(`diff ${id}`)).toMatchObject([byUs('diff.failed', 'customer gone')]);
   });
 
-  it('replay plans a repair, and cancel ends it before it is sent', async () => {
+  it('replay plans a repair, hold and release stop it and let it go, and cancel ends it before it is sent', async () => {
     const { id } = await diffOf('replay');
     expect(await json('replay', id, '--reason', 'gateway is back')).toEqual([
       { id, done: true, what: 'planned' },
@@ -122,11 +122,23 @@ describe('a decision on a diff', () => {
     expect((await diffOf('replay')).compensation?.state).toBe('planned');
     // It is planned already: no second one.
     expect((await say('replay', id, '--reason', 'impatient')).stdout).toContain('planned already');
+    const why = ['--reason', 'asking first'];
+    expect(await json('hold', '--diff', id, ...why)).toEqual([{ id, done: true, what: 'repair on hold' }]);
+    expect((await diffOf('replay')).compensation?.state).toBe('held');
+    expect((await say('hold', 'bookings', '--diff', id, ...why)).code).toBe(2);
+    expect((await say('release', ...why)).code).toBe(2);
+    expect(await json('release', '--diff', id, ...why)).toEqual([
+      { id, done: true, what: 'repair released' },
+    ]);
+    expect((await diffOf('replay')).compensation?.state).toBe('planned');
+    expect((await say('release', '--diff', id, ...why)).stdout).toContain('no repair of it is on hold');
     const cancelled = await json('cancel', id, '--reason', 'wrong window');
     expect(cancelled).toEqual([{ id, done: true, what: 'repairs cancelled' }]);
     expect(await diffOf('replay')).toMatchObject({ state: 'open', compensation: { state: 'cancelled' } });
     expect(await audited(`diff ${id}`)).toMatchObject([
       byUs('diff.replay', 'gateway is back'),
+      byUs('diff.hold', 'asking first'),
+      byUs('diff.release', 'asking first'),
       byUs('diff.cancel', 'wrong window'),
     ]);
     expect(api.server.requests).toEqual([]);

@@ -350,6 +350,73 @@ describe('connections', () => {
   });
 });
 
+describe('a call never connects after its slot (rule 6.14)', () => {
+  const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}';
+
+  it('is ready with an open connection, and not when that was lost', async () => {
+    const server = await listen((socket) => socket.on('data', () => socket.write(OK)));
+    const to = sender(server.url);
+    expect(to.ready()).toBe(false);
+    await to.warm();
+    expect(to.ready()).toBe(true);
+    await until('the connection is accepted', () => server.sockets.size === 1);
+    for (const socket of server.sockets) socket.end();
+    await until('the loss is seen', () => !to.ready());
+    await to.warm();
+    expect(to.ready()).toBe(true);
+    expect((await send(to)).class).toBe('accepted');
+    expect(server.sockets.size).toBe(2);
+  });
+
+  it('is ready to report that nobody could be reached, without trying once more', async () => {
+    const port = await sparePort();
+    const to = sender(`http://127.0.0.1:${port}`);
+    await to.warm();
+    expect(to.ready()).toBe(true);
+    let connections = 0;
+    const late = createServer(() => {
+      connections += 1;
+    });
+    late.listen(port, '127.0.0.1');
+    await once(late, 'listening');
+    cleanups.push(async () => {
+      late.close();
+    });
+    expect(summary(await send(to))).toBe('target-down ECONNREFUSED');
+    expect(connections).toBe(0);
+    await to.warm();
+    await until('the connection is accepted', () => connections === 1);
+  });
+
+  it('blames a target that takes connections and drops each of them unused', async () => {
+    const server = await listen((socket) => socket.end());
+    const to = sender(server.url);
+    const slots: boolean[] = [];
+    for (let slot = 0; slot < 3; slot++) {
+      const before = server.sockets.size;
+      await to.warm();
+      await until(
+        'the connection was dropped',
+        () => [...server.sockets].length > before && [...server.sockets].every((socket) => socket.destroyed),
+      );
+      slots.push(to.ready());
+    }
+    expect(slots).toEqual([false, false, true]);
+    expect(summary(await send(to))).toBe('target-down ECONNRESET');
+    expect(server.sockets.size).toBe(3);
+  });
+
+  it('waits for a connection that is being opened for another caller', async () => {
+    const server = await listen((socket) => socket.on('data', () => socket.write(OK)));
+    const to = sender(server.url, { concurrency: 1 });
+    const first = to.warm();
+    await to.warm();
+    expect(to.ready()).toBe(true);
+    await first;
+    expect(server.sockets.size).toBeLessThanOrEqual(1);
+  });
+});
+
 it('a target without an http address is refused with the setting to change', () => {
   const options = { targetName: 'gateway', answers: answers() };
   expect(() => createHttpSender({ ...options, target: targetConfig({}) })).toThrow(/"gateway" has no url/);

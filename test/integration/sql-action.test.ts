@@ -278,6 +278,16 @@ describe('the dedupe table', () => {
 });
 
 describe('connections', () => {
+  it('are at hand before a slot is used, or their failure is', async () => {
+    const to = sender(database.url);
+    expect(to.ready()).toBe(false);
+    await to.warm();
+    expect(to.ready()).toBe(true);
+    const unreachable = sender('postgres://nobody@127.0.0.1:1/x');
+    await unreachable.warm();
+    expect(unreachable.ready()).toBe(true);
+  });
+
   it('that cannot be made are the fault of the target, and no secret is in the outcome', async () => {
     const to = sender('postgres://nobody:hidden-password@127.0.0.1:1/x');
     await to.warm();

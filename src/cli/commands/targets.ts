@@ -1,15 +1,7 @@
 import type { Command } from 'commander';
 import { EXIT, TrueupError } from '../../error.ts';
-import {
-  discardRun,
-  holdTarget,
-  readWatermark,
-  releaseHeldRun,
-  releaseTarget,
-  setWatermark,
-} from '../../jobs/operator.ts';
+import { discardRun, readWatermark, setWatermark } from '../../jobs/operator.ts';
 import { maxSendsInWindow } from '../../store/gates.ts';
-import { releaseReplay } from '../../store/meta.ts';
 import { rowId } from '../../store/row-id.ts';
 import { printObject } from '../output.ts';
 import { actor, withStore } from '../session.ts';
@@ -19,36 +11,6 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
 export function registerTargets(program: Command): void {
-  program
-    .command('hold <target>')
-    .description('stops all sends to a target until it is released; what is in flight ends')
-    .requiredOption('--reason <text>', 'why; kept in the audit')
-    .addHelpText('after', '\nExample:\n  trueup hold gateway --reason "gateway asked us to wait"')
-    .action((target: string, options: { reason: string }, command: Command) =>
-      withStore(command, async ({ loaded, format }, { db }) => {
-        await holdTarget(db, loaded.config, target, { actor: actor(), reason: options.reason });
-        printObject(format, { target, held: options.reason });
-      }),
-    );
-  program
-    .command('release <what>')
-    .description(
-      'releases a held target (its name), a held run (its id), or all replay after a restore ("store")',
-    )
-    .requiredOption('--reason <text>', 'why; kept in the audit')
-    .addHelpText('after', '\nExample:\n  trueup release 12 --reason "checked 20 of them by hand"')
-    .action((what: string, options: { reason: string }, command: Command) =>
-      withStore(command, async ({ loaded, format }, { db }) => {
-        const decision = { actor: actor(), reason: options.reason };
-        const released = /^\d+$/.test(what)
-          ? await releaseHeldRun(db, what, decision)
-          : what === 'store'
-            ? await releaseStore(db, options.reason)
-            : await releaseTarget(db, loaded.config, what, decision);
-        if (!released) throw new TrueupError('TRU_NOT_HELD', `${what} is not on hold`, { exit: EXIT.usage });
-        printObject(format, { released: what });
-      }),
-    );
   program
     .command('discard <run>')
     .description('ends a run that is held or not finished; its diffs stay open and are not repaired by it')
@@ -104,9 +66,4 @@ async function changeOrRead(
     ? null
     : { perMinute: wholeNumber(n ?? '', 'watermark'), for: options.for ?? null };
   return setWatermark(db, config, target, override, { actor: actor(), reason: options.reason });
-}
-
-function releaseStore(db: WatermarkArguments[0], reason: string): Promise<boolean> {
-  const { name, origin } = actor();
-  return releaseReplay(db, reason, name, origin);
 }

@@ -1,11 +1,9 @@
 import { buildConnector, Client, errors } from 'undici';
 import { DeadlinePassed } from './deadline.ts';
+import { Readiness } from './readiness.ts';
 
 /** A connection is kept open this long without work, as undici does by default; servers close idle ones soon after. */
 const IDLE_MS = 4000;
-
-/** A slot is granted at most half a second ahead; who has not sent by then asks again. */
-const EXPECTED_MS = 1000;
 
 type Socket = NonNullable<Parameters<buildConnector.Callback>[1]>;
 
@@ -27,9 +25,8 @@ export class HttpConnections {
   readonly #most: number;
   readonly #connector: buildConnector.connector;
   readonly #idle: HttpConnection[] = [];
-  /** When `warm` was asked for a connection that no send has taken yet. */
-  #expected: number[] = [];
-  #opening = 0;
+  readonly #readiness = new Readiness();
+  readonly #opening = new Set<Promise<void>>();
   #closed = false;
 
   constructor(origin: URL, options: { readonly connectMs: number; readonly most: number }) {
@@ -41,26 +38,34 @@ export class HttpConnections {
 
   /** Has one open connection ready for each caller that has not sent yet. A failure shows at the send. */
   async warm(): Promise<void> {
-    const now = performance.now();
-    this.#expected = this.#expected.filter((asked) => now - asked < EXPECTED_MS);
-    if (this.#expected.length < this.#most) this.#expected.push(now);
-    if (this.#closed || this.#idle.length + this.#opening >= this.#expected.length) return;
-    this.#opening += 1;
-    const unlimited = new AbortController();
-    await this.#open(unlimited.signal).then(
-      (connection) => this.give(connection),
-      () => undefined, // The send meets the same failure and reports it.
-    );
-    this.#opening -= 1;
+    const expected = this.#readiness.expect(this.#most);
+    if (this.#closed) return;
+    if (this.#idle.length > 0) this.#readiness.opened();
+    if (this.#idle.length >= expected) return;
+    // Enough are being opened for others, who may have given up since: the first of them will do.
+    if (this.#idle.length + this.#opening.size >= expected) return Promise.race(this.#opening);
+    const opening = this.#openAhead();
+    this.#opening.add(opening);
+    await opening;
+    this.#opening.delete(opening);
   }
 
-  /** An open connection; a new one when none is idle. Throws the connect error, or `DeadlinePassed`. */
+  /** True when a send of this moment uses an open connection, or reports at once why there is none. */
+  ready(): boolean {
+    return this.#readiness.ready(this.#idle.some((connection) => connection.isOpen()));
+  }
+
+  /**
+   * An open connection. Where none is idle, throws the failure that `warm` met; a caller that did not warm gets a new
+   * connection, or its connect error, or `DeadlinePassed`.
+   */
   async take(signal: AbortSignal): Promise<HttpConnection> {
-    this.#expected.shift();
+    this.#readiness.taken();
     for (let next = this.#idle.pop(); next !== undefined; next = this.#idle.pop()) {
       if (next.isOpen()) return next;
       next.drop();
     }
+    this.#readiness.throwKnownFailure();
     return await this.#open(signal);
   }
 
@@ -75,12 +80,23 @@ export class HttpConnections {
     for (const connection of this.#idle.splice(0)) connection.drop();
   }
 
+  /** Never throws: the send meets the same failure and reports it. */
+  async #openAhead(): Promise<void> {
+    try {
+      const connection = await this.#open(new AbortController().signal);
+      this.#readiness.opened();
+      this.give(connection);
+    } catch (error) {
+      this.#readiness.failed(error);
+    }
+  }
+
   async #open(signal: AbortSignal): Promise<HttpConnection> {
     if (this.#closed) throw new errors.ClientClosedError('the sender was closed');
     const socket = await this.#connect(signal);
     let open = true;
     const client = new Client(this.#origin, {
-      connect: handOver(socket, this.#connector),
+      connect: handOver(socket),
       pipelining: 1,
       keepAliveTimeout: IDLE_MS,
       // The attempt's own deadline ends a call; it runs on the monotonic clock and covers the whole answer.
@@ -104,7 +120,7 @@ export class HttpConnections {
     const lost = () => {
       open = false;
       clearTimeout(unused);
-      // In use: the client connects again for a request it has not written yet.
+      // In use: the call that uses it ends with the error.
       if (this.#idle.includes(connection)) drop();
     };
     client.on('disconnect', lost);
@@ -139,15 +155,27 @@ export class HttpConnections {
   }
 }
 
-/** The client gets the socket that is already connected; should it have died, surely unused, a new one. */
-function handOver(ready: Socket, connector: buildConnector.connector): buildConnector.connector {
+/**
+ * The client gets the socket that is already connected, and no other: one that died meanwhile, surely unused, fails the
+ * call instead of connecting once more after its slot.
+ */
+function handOver(ready: Socket): buildConnector.connector {
   let given = false;
-  return (options, callback) => {
-    if (given || ready.destroyed) return connector(options, callback);
+  return (_options, callback) => {
+    const usable = !given && !ready.destroyed;
     given = true;
     // undici expects the answer after its connect call has returned.
-    queueMicrotask(() => callback(null, ready));
+    queueMicrotask(() => (usable ? callback(null, ready) : callback(new ConnectionGone(), null)));
   };
+}
+
+/** undici fails the waiting request with it, as with every error that is not one of its own socket errors. */
+class ConnectionGone extends Error {
+  override readonly name = 'ConnectionGone';
+  readonly code = 'ECONNRESET';
+  constructor() {
+    super('the connection was lost before the request was written');
+  }
 }
 
 function unbracketed(hostname: string): string {

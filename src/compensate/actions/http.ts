@@ -84,6 +84,7 @@ export function createHttpSender(options: {
 
   return {
     warm: () => connections.warm(),
+    ready: () => connections.ready(),
     send,
     close: async () => connections.close(),
   };

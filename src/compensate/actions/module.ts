@@ -44,6 +44,7 @@ export function createModuleSender(options: {
   return {
     // Nothing is connected here, and the module is loaded once, by the first send.
     warm: async () => undefined,
+    ready: () => true,
     send,
     close: async () => undefined,
   };

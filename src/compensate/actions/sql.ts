@@ -8,6 +8,7 @@ import { DeadlinePassed, untilDeadline } from './deadline.ts';
 import { claimKey, ensureDedupeTable } from './dedupe-table.ts';
 import { KnownFailure } from './known-failure.ts';
 import { codeOf, known, outcome, storable } from './outcome.ts';
+import { Readiness } from './readiness.ts';
 import { targetUrl } from './target-url.ts';
 
 type SqlPayload = Extract<Payload, { type: 'sql' }>;
@@ -27,6 +28,7 @@ interface Effect {
 export function createSqlSender(options: { readonly targetName: string; readonly target: Target }): Sender {
   const { targetName, target } = options;
   const pool = openPool(targetUrl(targetName, target, ['postgres:', 'postgresql:'], 'sql'), target);
+  const readiness = new Readiness();
   let tableSeen = false;
 
   async function send(payload: Payload, context: SendContext): Promise<Outcome> {
@@ -44,6 +46,7 @@ export function createSqlSender(options: { readonly targetName: string; readonly
           'wrong-payload',
           `a sql target cannot send a "${payload.type}" payload`,
         );
+      if (pool.idleCount === 0) readiness.throwKnownFailure();
       const effect = await withClient(pool, signal, async (client) => {
         phase = 'working';
         if (!tableSeen) await untilDeadline(signal, () => ensureDedupeTable(client));
@@ -64,12 +67,17 @@ export function createSqlSender(options: { readonly targetName: string; readonly
 
   return {
     async warm() {
+      if (pool.idleCount > 0) readiness.opened();
       if (pool.idleCount > 0 || pool.totalCount >= target.concurrency) return;
       await pool.connect().then(
-        (client) => client.release(),
-        () => undefined, // The send meets the same failure and reports it.
+        (client) => {
+          readiness.opened();
+          client.release();
+        },
+        (error: unknown) => readiness.failed(error), // The send reports it.
       );
     },
+    ready: () => readiness.ready(pool.idleCount > 0),
     send,
     close: () => pool.end(),
   };
@@ -82,6 +90,8 @@ function openPool(url: URL, target: Target): pg.Pool {
     max: target.concurrency,
     connectionTimeoutMillis: target.timeout.connect,
     keepAlive: true,
+    // Longer than the pauses between slots: a send needs a connection that is open already.
+    idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,
     // Returned values are kept as the server writes them; a number or a Date could lose digits.
     types: { getTypeParser: () => (text: string) => text },

@@ -9,7 +9,8 @@ import { type Bucket, countIn, remember } from './outcome-counts.ts';
  *   20 % of the recent outcomes were failures of the target or slow answers. Each second with a good answer gives back
  *   2 % of the watermark, so a halving is made good in 25 s.
  * - **Breaker.** Opens at `consecutive` target failures in a row, or at `ratio` of at least `minimum` outcomes in 60 s.
- *   After `open` it lets probes through, far apart; three good ones in a row close it, one bad one opens it again.
+ *   After `open` it lets six probes a window through, far apart; three good ones in a row close it, one bad one opens it
+ *   again.
  *   After closing the factor starts at 5 % and grows as above: a ramp, never full speed at once.
  * - Slow answers lower the rate and do not open the breaker: the first remedy is to ask less often, and a target that
  *   answers nothing in time fails with timeouts, which do open it. Answers about a record (400, 404) are good answers.

@@ -14,7 +14,7 @@ export type Decision =
   | { readonly event: 'ambiguous' }
   | {
       readonly event: 'escalate';
-      readonly reason: Extract<EscalationReason, 'refused' | 'exhausted' | 'gave-up'>;
+      readonly reason: Extract<EscalationReason, 'refused' | 'exhausted'>;
       readonly detail: string;
     };
 
@@ -29,10 +29,8 @@ export interface DecisionInput {
   readonly quickTargetFailures: number;
   /** Milliseconds since the first attempt started. */
   readonly elapsedMs: number;
-  /** Milliseconds since this compensation first met the target down, without a sign of life since. */
-  readonly targetDownMs: number;
   readonly policy: RetryPolicy;
-  readonly target: { readonly giveUpAfterMs: number; readonly maxSlowMs: number; readonly dedupes: boolean };
+  readonly target: { readonly maxSlowMs: number; readonly dedupes: boolean };
   readonly random: () => number;
 }
 
@@ -41,8 +39,9 @@ const THROTTLED_WAIT_MS = 5_000;
 const THROTTLED_TRIES = 2;
 
 /**
- * The next step after an attempt (rules 6.7, 6.12). A person is reached in three ways only: the record was refused,
- * every counted attempt is spent, or the target stayed down for `giveUpAfter`.
+ * The next step after an attempt (rules 6.7, 6.12). A person is reached in two ways only: the record was refused, or
+ * every counted attempt is spent. A target that is down leads to none of them, however long it is; when it is given up
+ * is the gate's matter (`gate/outage.ts`).
  *
  * A send slower than `maxSlow` is not retried quickly; with attempts left it is deferred by the longest wait of the
  * policy, because a person must not be called while attempts are left.
@@ -76,14 +75,7 @@ function afterFailure(input: DecisionInput): Decision {
 }
 
 function afterTargetFailure(input: DecisionInput): Decision {
-  const { outcome, policy, target } = input;
-  if (input.targetDownMs >= target.giveUpAfterMs) {
-    return {
-      event: 'escalate',
-      reason: 'gave-up',
-      detail: `the target stayed down until the limit, the last time with ${outcome.code}`,
-    };
-  }
+  const { outcome, policy } = input;
   const throttled = outcome.code === 'http-429';
   const tries = throttled ? Math.min(THROTTLED_TRIES, policy.attempts) : policy.attempts;
   const atLeastMs = Math.max(outcome.retryAfterMs ?? 0, throttled ? THROTTLED_WAIT_MS : 0);

@@ -175,7 +175,7 @@ describe('a whole run', () => {
     ]);
     // What a cut connection left open, a look settled: nothing was sent twice.
     expect(told('cut')).toEqual([...planned, 'attempt unknown', 'ambiguous', 'verified']);
-    expect(told('refused')).toEqual([...planned, 'attempt fatal', 'escalate']);
+    expect(told('refused')).toEqual([...planned, 'attempt fatal', 'escalated']);
     expect(told('other')).toEqual(['opened', 'not-planned']);
   });
 

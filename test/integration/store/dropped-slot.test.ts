@@ -3,7 +3,7 @@ import { MINUTE } from '../../../src/compensate/gate/watermark.ts';
 import { configSchema } from '../../../src/config/schema.ts';
 import { claimQueued } from '../../../src/store/compensations.ts';
 import type { Db } from '../../../src/store/database.ts';
-import { dropSlot, grantSend } from '../../../src/store/gates.ts';
+import { dropSlot, grantSend } from '../../../src/store/grants.ts';
 import { insertAttempt, insertCompensation, insertDiff } from './rows.ts';
 import { storeForFile } from './store.ts';
 

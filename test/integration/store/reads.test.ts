@@ -148,7 +148,9 @@ describe('diffs', () => {
     const at = (time: string) => `2026-11-30T10:00:${time}Z`;
     await store.db('diff_event').insert([
       { diff_id: diff, event: 'opened', at: at('00.000001'), detail: '{"run": "7"}' },
-      { diff_id: diff, event: 'dismissed', at: at('09') },
+      // As an earlier release named it.
+      { diff_id: diff, event: 'escalate', at: at('08'), detail: '{}' },
+      { diff_id: diff, event: 'dismissed', at: at('09'), detail: '{}' },
     ]);
     const compensation = await insertCompensation(store.db, 'told', diff, {
       state: 'unknown',
@@ -181,6 +183,7 @@ describe('diffs', () => {
         system: { breaker: 'closed' },
       },
       { entry: 'attempt', number: 2, outcome: null, endedAt: null },
+      { entry: 'event', event: 'escalated' },
       { entry: 'event', event: 'dismissed' },
     ]);
     expect(told?.previous).toMatchObject([{ id: earlier, state: 'verified', closedBy: 'trueup' }]);

@@ -6,6 +6,8 @@ const at = (part: Partial<SettleInput>) =>
   settle({
     state: 'applied',
     look: 'differs',
+    undecidedForMs: 0,
+    giveUpAfterMs: 86_400_000,
     sinceSendMs: 1000,
     target: plain,
     unknownForMs: part.sinceSendMs ?? 1000,
@@ -24,7 +26,17 @@ describe('settle', () => {
       expect(at({ state, look: 'equal', sinceSendMs: 1e9, attempts: 9 })).toEqual({ event: 'seen' });
   });
 
-  it('learns nothing from a look that failed, and calls nobody for it', () => {
+  it('calls a person when looks failed for giveUpAfter, and not for the time before the first of them', () => {
+    for (const state of ['applied', 'unknown'] as const) {
+      const failed = (undecidedForMs: number) =>
+        at({ state, look: 'failed', sinceSendMs: 1e9, undecidedForMs });
+      expect(failed(86_399_999)).toMatchObject({ event: 'look-later' });
+      expect(failed(86_400_000)).toEqual({ event: 'escalate', reason: 'unreadable' });
+      expect(at({ state, look: 'equal', undecidedForMs: 86_400_000 })).toEqual({ event: 'seen' });
+    }
+  });
+
+  it('learns nothing from a look that failed, and calls nobody for one', () => {
     for (const state of ['applied', 'unknown'] as const)
       expect(at({ state, look: 'failed', sinceSendMs: 1e9, attempts: 9 })).toEqual({
         event: 'look-later',

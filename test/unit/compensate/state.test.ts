@@ -99,8 +99,16 @@ describe('the state machine', () => {
         ESCALATES[state] === undefined ? [] : ['escalate'],
       );
     }
-    // Waiting states never end at a person; a refusal or spent retries are only known right after a send.
-    for (const state of ['held', 'ready', 'retrying'] as const) expect(ESCALATES[state]).toBeUndefined();
+    // What waits is given up with its target and for nothing else; a refusal or spent retries are only known right
+    // after a send; what a person holds reaches nobody.
+    expect(ESCALATES.held).toBeUndefined();
+    for (const state of ['ready', 'retrying', 'deferred'] as const)
+      expect(ESCALATES[state]).toEqual(['gave-up']);
+    expect(STATES.filter((state) => ESCALATES[state]?.includes('unreadable'))).toEqual([
+      'queued',
+      'unknown',
+      'applied',
+    ]);
     expect(STATES.filter((state) => ESCALATES[state]?.includes('exhausted'))).toEqual(['sending']);
     expect(STATES.filter((state) => ESCALATES[state]?.includes('refused'))).toEqual(['sending']);
     expect(STATES.filter((state) => ESCALATES[state]?.includes('unresolved'))).toEqual(['queued', 'unknown']);
@@ -114,9 +122,9 @@ describe('the state machine', () => {
 
 describe('copies of the table', () => {
   it('has the same rows in the store as in the code', () => {
-    const sql = read('migrations/0001_store.up.sql');
-    const insert = /insert into compensation_transition[^;]*;/.exec(sql)?.[0] ?? '';
-    const rows = [...insert.matchAll(/\('([a-z]+)', '([a-z]+)'\)/g)].map(
+    const sql = ['0001_store', '0002_compensation_path'].map((name) => read(`migrations/${name}.up.sql`));
+    const inserts = sql.flatMap((text) => text.match(/insert into compensation_transition[^;]*;/g) ?? []);
+    const rows = [...inserts.join('').matchAll(/\('([a-z]+)', '([a-z]+)'\)/g)].map(
       ([, before, after]) => `${before} > ${after}`,
     );
     const cells = STATES.flatMap((state) =>

@@ -12,12 +12,11 @@ function input(
     attempts: 1,
     quickTargetFailures: 0,
     elapsedMs: 1000,
-    targetDownMs: 0,
     policy: {
       attempts: 3,
       wait: { kind: 'exponential', base: 500, factor: 2, step: 500, cap: 8000, jitter: 0 },
     },
-    target: { giveUpAfterMs: 24 * HOUR, maxSlowMs: 30_000, dedupes: false },
+    target: { maxSlowMs: 30_000, dedupes: false },
     random: () => 0.5,
     ...rest,
   };
@@ -52,12 +51,11 @@ describe('decide', () => {
     expect(decide(input({ durationMs: 30_001 }, { attempts: 3 }))).toMatchObject({ reason: 'exhausted' });
   });
 
-  it('retries a target that is down quickly, then defers without counting, until giveUpAfter', () => {
+  it('retries a target that is down quickly, then defers without counting, however long it stays down', () => {
     expect(down(1)).toEqual({ event: 'retry', waitMs: 500 });
     expect(down(2)).toEqual({ event: 'retry', waitMs: 1000 });
     expect(down(3)).toEqual({ event: 'defer', waitMs: 8000 });
-    expect(down(500, { targetDownMs: 24 * HOUR - 1 })).toEqual({ event: 'defer', waitMs: 8000 });
-    expect(down(500, { targetDownMs: 24 * HOUR })).toMatchObject({ event: 'escalate', reason: 'gave-up' });
+    expect(down(500, { elapsedMs: 48 * HOUR })).toEqual({ event: 'defer', waitMs: 8000 });
   });
 
   it('gives a 429 one quick retry, not before 5 s', () => {
@@ -84,7 +82,7 @@ describe('decide', () => {
     expect(down(1, { policy })).toMatchObject({ event: 'defer' });
   });
 
-  it('never calls a person for a target that is down before giveUpAfter, whatever else is true (rule 6.7)', () => {
+  it('never calls a person for a target that is down, whatever else is true (rules 6.7, 6.12)', () => {
     for (const quick of [1, 2, 3, 1000])
       for (const attempts of [0, 3, 99])
         for (const elapsedMs of [0, 1e9])
