@@ -26,7 +26,7 @@ export function registerCheck(program: Command): void {
       const { loaded, format } = await openSession(command, 'warn');
       say(`${loaded.path}: the config is valid`);
       if (options.offline) return;
-      const pairs = openPairs(loaded.config, { take: async () => {} });
+      const pairs = openPairs(loaded, { take: async () => {} });
       const chosen = [...pairs.values()].filter((pair) => names.length === 0 || names.includes(pair.name));
       const unknown = names.filter((name) => !pairs.has(name));
       if (unknown.length > 0) {
