@@ -66,9 +66,7 @@ function report(error: unknown): number {
   }
   if (error instanceof SideError) {
     say(`error: ${error.message}`);
-    if (error.transient)
-      say('  check the address of this side, that its server runs, and that this host may reach it');
-    return error.transient ? EXIT.temporary : EXIT.usage;
+    return error.exit;
   }
   // An error of a driver may repeat an address; what stands in URLs is hidden in any case.
   const redact = createRedactor([]);
