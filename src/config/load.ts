@@ -103,7 +103,8 @@ function check(
   const guess = parseWithBestGuess(configSchema, document);
   const unresolved = outside.problems.map((problem) => problem.path);
   const broken = [...guess.broken, ...unresolved];
-  const show = (path: Path, predicate: string): string => `${shown(document, outside, path)} ${predicate}`;
+  const show = (path: Path, predicate: string): string =>
+    `${shown(document, outside, path)} ${predicate}`.trimStart();
 
   const shape = guess.problems
     .filter((problem) => !unresolved.some((path) => isWithin(problem.path, path)))
@@ -149,14 +150,14 @@ function check(
   return { config: guess.config, secrets: hidden };
 }
 
-/** A value as a message may show it: what came from outside by its place, a secret not at all. */
+/** A value as a message may show it: what came from outside by its place, a secret or a group not at all. */
 function shown(document: unknown, outside: Interpolated, path: Path): string {
   const from = outside.interpolated.find((one) => formatPath(one.path) === formatPath(path));
   if (from !== undefined) return `the value of ${from.written}`;
   if (formsAt(configSchema, document, path).some((form) => form.secret)) return 'the value';
   const value = valueAt(document, path);
-  if (value === undefined || (value !== null && typeof value === 'object')) return 'the value';
-  const text = JSON.stringify(value);
+  if (value === undefined || (value !== null && typeof value === 'object')) return '';
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 77)}…"` : text;
 }
 
