@@ -14,7 +14,7 @@ export const INTRODUCTION = [
   '- A **secret** is never printed. It should come from outside the file.',
   `- \`\${env:NAME}\`, \`\${env:NAME:-default}\` and \`\${file:/path}\` may stand in every value; \`$\${\` is a literal \`\${\`.`,
   `- \`\${plain:NAME}\` is \`\${env:NAME}\` for a value that is no secret. Only this form may stand in an action, whose content`,
-  '  is stored; see [decision 0008](../decisions/0008-secrets-in-actions.md).',
+  '  is stored; see [decision 0009](../decisions/0009-secrets-in-actions.md).',
   '- In the tables a dot stands for nesting, `<name>` for a name that you choose, `[]` for each item of a list.',
   '',
 ];

@@ -7,7 +7,6 @@ import { trueup, trueupJson, up } from '../support/e2e-cli.ts';
 import { ordersConfig, writeConfig } from '../support/e2e-config.ts';
 import { createOrders, type OrdersDatabase, startBookings } from '../support/e2e-orders.ts';
 
-const _PASSWORD = 'planted-password-4711';
 const stops: (() => Promise<void>)[] = [];
 let dir: string;
 let data: OrdersDatabase;
@@ -36,19 +35,6 @@ const postgres = (url: string) => ({
   table: 'orders',
   time: 'updated_at',
   fields: ['amount'],
-});
-
-const _pairOf = (source: object, downstream: object) => ({
-  version: 1,
-  reconciliations: {
-    orders: {
-      window: { lookback: '1h' },
-      source,
-      downstream,
-      key: ['order_no'],
-      compare: { amount: 'decimal' },
-    },
-  },
 });
 
 describe('a config with ten mistakes', () => {
