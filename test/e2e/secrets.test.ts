@@ -191,20 +191,28 @@ beforeAll(async () => {
   await say('run', 'called', 'written', 'unread', '--last', '1h', '--mode', 'compensate', '--detach');
   const pool = new pg.Pool({ connectionString: store.url });
   stops.push(() => pool.end());
-  await until('both records are refused twice, and a run is incomplete', async () => {
-    const { rows } = await pool.query(
-      `select (select count(*) from trueup.compensation where state = 'escalated') = 4
-          and exists (select from trueup.run where result = 'incomplete') as done`,
-    );
-    return rows[0]?.done === true;
-  });
-  await until('both channels were called', () =>
-    ['/hooks/', '/robot/'].every((path) => chat.requests.some(({ url }) => url.startsWith(path))),
+  const patient = { timeoutMs: 90_000 };
+  const isSo = async (condition: string) => {
+    const { rows } = await pool.query<{ so: boolean }>(`select ${condition} as so`);
+    return rows[0]?.so === true;
+  };
+  await until(
+    'both records are refused twice, and a run is incomplete',
+    () =>
+      isSo(`(select count(*) from trueup.compensation where state = 'escalated') = 4
+        and exists (select from trueup.run where result = 'incomplete')`),
+    patient,
   );
-  await until('a failed delivery is stored', async () => {
-    const { rows } = await pool.query(`select from trueup.alert_message where attempts > 0`);
-    return rows.length > 0;
-  });
+  await until(
+    'both channels were called',
+    () => ['/hooks/', '/robot/'].every((path) => chat.requests.some(({ url }) => url.startsWith(path))),
+    patient,
+  );
+  await until(
+    'a failed delivery is stored',
+    () => isSo('exists (select from trueup.alert_message where attempts > 0)'),
+    patient,
+  );
   for (const command of [
     ['runs'],
     ['diffs'],
@@ -222,7 +230,7 @@ beforeAll(async () => {
   await child.stop();
   log = child.lines.map((line) => line.text).join('\n');
   dump = await dumpOf(store.url);
-}, 180_000);
+}, 400_000);
 
 afterAll(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
