@@ -6,9 +6,11 @@ import { createChannel } from './alert/channels/create.ts';
 import { refreshAlerts } from './alert/outbox.ts';
 import type { Sender } from './compensate/action.ts';
 import { createSender } from './compensate/actions/create.ts';
+import { maskedSender } from './compensate/actions/masked-sender.ts';
 import { type GateTiming, MINUTE } from './compensate/gate/watermark.ts';
 import { repairByName } from './compensate/plan.ts';
 import type { LoadedConfig } from './config/load.ts';
+import { createRedactor } from './config/redact.ts';
 import type { Config, Repair, SideConfig, Target } from './config/schema.ts';
 import { Secret } from './config/secret.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts';
@@ -31,6 +33,7 @@ import type { CompareContext } from './reconcile/compare-records.ts';
 import { lookBoth } from './reconcile/look.ts';
 import type { ReadGate, Side } from './reconcile/side.ts';
 import { createSide } from './reconcile/sides/create.ts';
+import { maskedSide } from './reconcile/sides/masked-side.ts';
 import type { Compensation } from './store/compensations.ts';
 import { activateRevision, saveRevision } from './store/config-revisions.ts';
 import { type Db, inTransaction, openDatabase } from './store/database.ts';
@@ -168,7 +171,7 @@ export async function openApp(
   const isActive = async () => (await readMeta(db)).activeRevision === configRevision;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const pairs = openPairs(config, gatedReads(config, db, timing), ports.openSide);
+  const pairs = openPairs(loaded, gatedReads(config, db, timing), ports.openSide);
   const look = (pair: Pair): CompareContext => ({
     rules: pair.config.compare,
     digestKey: meta.digestKey.reveal(),
@@ -176,7 +179,7 @@ export async function openApp(
   const routes = new Routes({ loaded, pairs, look, timing, stopping: stopping.signal });
   const summary = createAttemptSummary(logger);
   const channels = Object.entries(config.alerts.channels).map(([name, channel]) =>
-    createChannel(name, channel),
+    createChannel(name, channel, createRedactor(loaded.secrets)),
   );
   const send: SendDeps = {
     db,
@@ -273,20 +276,23 @@ function gatedReads(config: Config, db: Db, timing: GateTiming): ReadGate {
 
 /** Opens the sides of every reconciliation; nothing is connected before the first read. */
 export function openPairs(
-  config: Config,
+  { config, secrets }: LoadedConfig,
   readGate: ReadGate,
   openSide: typeof createSide = createSide,
 ): Map<string, Pair> {
+  const redact = createRedactor(secrets);
   return new Map(
     Object.entries(config.reconciliations).map(([name, reconciliation]) => {
-      const open = (side: SideConfig, sideName: string): Side =>
-        openSide(side, {
+      const open = (side: SideConfig, sideName: string): Side => {
+        const opened = openSide(side, {
           name: `${name} ${sideName}`,
           keyNames: reconciliation.key,
           rules: reconciliation.compare,
           targets: config.targets,
           readGate,
         });
+        return maskedSide(opened, redact);
+      };
       const source = open(reconciliation.source, 'source');
       const downstream = open(reconciliation.downstream, 'downstream');
       return [name, { name, config: reconciliation, zone: config.timezone, source, downstream }];
@@ -336,10 +342,11 @@ class Routes {
   #sender(name: string, repair: Repair): Sender {
     const known = this.#senders.get(name);
     if (known) return known;
-    const { config, directory } = this.#deps.loaded;
+    const { config, directory, secrets } = this.#deps.loaded;
     const target = config.targets[repair.target];
     if (!target) throw new Error(`no target ${repair.target}`);
-    const made = createSender(repair.action, { targetName: repair.target, target, baseDirectory: directory });
+    const options = { targetName: repair.target, target, baseDirectory: directory };
+    const made = maskedSender(createSender(repair.action, options), createRedactor(secrets));
     this.#senders.set(name, made);
     return made;
   }
