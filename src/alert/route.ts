@@ -1,5 +1,5 @@
 import type { Instant } from '../reconcile/instant.ts';
-import type { AlertChanges, AlertKind, AlertSeverity } from '../store/alert-state.ts';
+import type { AlertChanges, AlertKind, AlertSeverity, Condition } from '../store/alert-state.ts';
 import { openDraft, recoveredDraft } from './message.ts';
 import type { Transitions } from './policy.ts';
 
@@ -16,7 +16,7 @@ export interface Routing {
  * that is broken too while another works.
  */
 export function routeAlerts(
-  transitions: Transitions,
+  transitions: Transitions<Condition>,
   { routing, failing, now }: { routing: Routing; failing: ReadonlySet<string>; now: Instant },
 ): AlertChanges {
   const link = routing.link ?? null;

@@ -73,7 +73,7 @@ async function chooseWindow(deps: ReconcileDeps, run: Run, signal: AbortSignal):
       'a transaction has been open for longer than window.maxHoldback; records it still writes are left to the lookback',
     );
   }
-  await saveRunWindow(db, run, chosen.window);
+  await saveRunWindow(db, run, chosen.window, chosen.capped ? chosen.heldBackMs : null);
   return chosen.window;
 }
 

@@ -65,10 +65,11 @@ async function channelLoad(db: Db, channel: string): Promise<ChannelLoad | null>
     `select (count(*) filter (where state = 'waiting'))::int as waiting,
             coalesce((array_agg(attempts order by id) filter (where state = 'waiting'))[1], 0) as "headAttempts",
             (count(distinct coalesce(sent_at, lease_until)) filter (
-               where coalesce(sent_at, lease_until) > clock_timestamp() - interval '60 seconds'))::int as "recentSends",
+               where coalesce(sent_at, lease_until) > now() - interval '60 seconds'))::int as "recentSends",
             coalesce(bool_or(state = 'waiting' and (lease_until > clock_timestamp()
                or (attempts > 0 and due_at > clock_timestamp()))), false) as busy
-       from alert_message where channel = ?`,
+       from alert_message
+      where channel = ? and (state = 'waiting' or coalesce(sent_at, lease_until) > now() - interval '60 seconds')`,
     [channel],
   );
   const { busy, ...load } = only(rows);

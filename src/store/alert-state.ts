@@ -15,6 +15,10 @@ export const ALERT_KINDS = [
   'run-incomplete',
   /** Repairs wait for a target that stays down. */
   'replay-stalled',
+  /** Sends are stopped by a person or after a restore. Its subject is the gate, or `store` for all of them. */
+  'replay-held',
+  /** A transaction at the source is open for longer than a window may wait for it (rule 5.8). */
+  'holdback-capped',
   /** A channel does not take messages. Its subject is the channel, not a reconciliation. */
   'channel-failing',
 ] as const;
@@ -29,6 +33,8 @@ export const SEVERITY: Readonly<Record<AlertKind, AlertSeverity>> = {
   'run-held': 'action',
   'run-incomplete': 'action',
   'replay-stalled': 'warning',
+  'replay-held': 'action',
+  'holdback-capped': 'action',
   'channel-failing': 'action',
 };
 
@@ -46,19 +52,23 @@ interface AlertFacts {
   readonly oldest: Instant | null;
   /** At most three. */
   readonly samples: readonly AlertSample[];
-  /** The error code that most of them share, and how many do. */
-  readonly dominantError: { readonly code: string; readonly count: number } | null;
+  /** The error code that most of those looked at share, how many do, and of how many. */
+  readonly dominantError: { readonly code: string; readonly count: number; readonly of: number } | null;
   /** One more sentence, or null. */
   readonly detail: string | null;
 }
 
-/** Something that is wrong now, computed from the store. At most one per (reconciliation, kind). */
-export interface Condition {
-  /** The reconciliation; of `channel-failing` the channel. */
+/** Something that is wrong now, counted in the store. At most one per (reconciliation, kind). */
+export interface CountedCondition {
+  /** The reconciliation; of `channel-failing` the channel, of `replay-held` the gate. */
   readonly reconciliation: string;
   readonly kind: AlertKind;
   readonly severity: AlertSeverity;
   readonly count: number;
+}
+
+/** With what a message says about it. */
+export interface Condition extends CountedCondition {
   readonly facts: AlertFacts;
 }
 

@@ -58,10 +58,15 @@ export async function readProven(db: Db, reconciliation: string): Promise<Instan
              where later.reconciliation = s.reconciliation and later.id > s.run_id and later.result = 'complete'
                and later.window_from <= coalesce(s.record_time, s.not_before, r.window_from)
                and (later.window_to > s.record_time or s.record_time is null and later.window_to >= r.window_to))),
+     -- Apart, so that the oldest of a million dated diffs is one look into an index.
      unrepaired as (
-       select coalesce(d.record_time, d.not_before, r.window_from, d.first_seen) as at
+       select min(coalesce(d.record_time, d.not_before)) as at
+         from diff d where d.reconciliation = :reconciliation and d.state in ('open', 'failed')
+       union all
+       select coalesce(r.window_from, d.first_seen)
          from diff d left join run r on r.id = d.run_id
-        where d.reconciliation = :reconciliation and d.state in ('open', 'failed'))
+        where d.reconciliation = :reconciliation and d.state in ('open', 'failed')
+          and coalesce(d.record_time, d.not_before) is null)
      select least(c.covered_to, (select min(at) from unfinished), (select min(at) from undecided),
                   (select min(at) from unrepaired)) as proven
        from coverage c where c.reconciliation = :reconciliation`,

@@ -171,8 +171,18 @@ export async function updateClaimed(db: Db, run: Run, values: Record<string, unk
     throw new RunTakenOver(`run ${run.id} was taken over by another worker or ended by a person`);
 }
 
-export async function saveRunWindow(db: Db, run: Run, window: Window): Promise<void> {
-  await updateClaimed(db, run, { window_from: window.from, window_to: window.to });
+/** `cappedHoldbackMs`: how far the window was held back when `maxHoldback` did not let it go further; null else. */
+export async function saveRunWindow(
+  db: Db,
+  run: Run,
+  window: Window,
+  cappedHoldbackMs: number | null,
+): Promise<void> {
+  await updateClaimed(db, run, {
+    window_from: window.from,
+    window_to: window.to,
+    capped_holdback_ms: cappedHoldbackMs,
+  });
 }
 
 /** Stored in the same transaction as the chunk's suspects and the coverage (rule 5.10). */

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { evaluateAlerts } from '../../src/alert/evaluate-alerts.ts';
 import { refreshAlerts } from '../../src/alert/outbox.ts';
-import { alertConditions } from '../../src/store/alert-conditions.ts';
+import { countConditions } from '../../src/store/alert-conditions.ts';
+import { describeCondition } from '../../src/store/alert-facts.ts';
 import {
   type ClaimedMessage,
   claimMessages,
@@ -8,6 +10,7 @@ import {
   recordSent,
   releaseMessages,
 } from '../../src/store/alert-messages.ts';
+import type { Condition } from '../../src/store/alert-state.ts';
 import { openAlerts } from '../../src/store/alerts.ts';
 import { type Db, inTransaction, openDatabase } from '../../src/store/database.ts';
 import { createStore, type TestDatabase } from '../support/database.ts';
@@ -36,6 +39,12 @@ const refresh = () => inTransaction(db, (trx) => refreshAlerts(trx, ALERTS));
 const claimOne = (channel: string, leaseMs = 30_000) => claimMessages(db, channel, () => 1, leaseMs);
 const claimAll = (channel: string) => claimMessages(db, channel, (load) => load.waiting, 30_000);
 
+async function conditions(): Promise<Condition[]> {
+  const found: Condition[] = [];
+  for (const counted of await countConditions(db)) found.push(await describeCondition(db, counted));
+  return found;
+}
+
 async function messages(): Promise<{ channel: string; state: string; title: string }[]> {
   const { rows } = await db.raw(
     `select channel, state, message ->> 'title' as title from alert_message order by id`,
@@ -57,125 +66,28 @@ function only<T>(rows: readonly T[]): T {
   return row;
 }
 
-describe('alertConditions', () => {
-  test('a store without trouble has none', async () => {
-    await storeRun(db, { reconciliation: 'orders', result: 'complete' });
-    expect(await alertConditions(db)).toEqual([]);
+describe('evaluating by timer', () => {
+  test('is done by one process, and not again before its pause is over', async () => {
+    await storeDiff(db, { reconciliation: 'orders', key: ['O-1'] });
+    const statements: string[] = [];
+    db.on('query', ({ sql }: { sql: string }) => statements.push(sql));
+    const rounds = await Promise.all([1, 2, 3, 4].map(() => evaluateAlerts(db, ALERTS)));
+    expect(rounds.filter(Boolean)).toHaveLength(1);
+    expect(statements.filter((sql) => sql.includes('from diff'))).toHaveLength(2);
+    expect(await messages()).toHaveLength(1);
+    expect(await evaluateAlerts(db, ALERTS)).toBe(false);
+    await db('upkeep').update({ next_at: db.fn.now() });
+    expect(await evaluateAlerts(db, ALERTS)).toBe(true);
   });
 
-  test('2,000 diffs are one condition per kind with counts, three samples and the most frequent error', async () => {
-    for (let n = 0; n < 4; n++) {
-      await storeDiff(db, {
-        reconciliation: 'orders',
-        key: [`O-${n}`, 'CNY'],
-        state: 'escalated',
-        escalation: 'refused',
-        attempt:
-          n === 0
-            ? {
-                outcome: 'fatal',
-                code: 'business-SIGN_ERROR',
-                error: { name: 'Error', message: 'refused', cause: { message: 'bad signature' } },
-              }
-            : { outcome: 'fatal', code: 'http-400', answer: { status: 400, body: 'amount is missing' } },
-      });
-    }
-    await db.raw(
-      `insert into diff (reconciliation, business_key, kind, trace_id, next_look)
-       select 'orders', '["X-' || n || '"]', 'extra', 'a', now() from generate_series(1, 1996) n`,
-    );
-    const [diffs, escalated] = await alertConditions(db);
-    expect(diffs).toMatchObject({
-      reconciliation: 'orders',
-      kind: 'diffs',
-      severity: 'warning',
-      count: 1996,
-    });
-    expect(escalated).toMatchObject({ kind: 'escalated', severity: 'action', count: 4 });
-    expect(escalated?.facts.dominantError).toEqual({ code: 'http-400', count: 3 });
-    expect(escalated?.facts.samples).toEqual([
-      { key: 'O-0 / CNY', text: 'refused: bad signature', id: expect.any(String) },
-      { key: 'O-1 / CNY', text: 'http-400 amount is missing', id: expect.any(String) },
-      { key: 'O-2 / CNY', text: 'http-400 amount is missing', id: expect.any(String) },
-    ]);
-    expect(escalated?.facts.oldest).toMatch(/Z$/);
-  });
-
-  test('diffs of a run that only checked carry what the guard saw in them, until a later run sees nothing', async () => {
-    const runId = await storeRun(db, { reconciliation: 'orders', result: 'complete' });
-    await db('run')
-      .where({ id: runId })
-      .update({ guard: { pattern: 'constant factor', facts: {} } });
-    await storeDiff(db, { reconciliation: 'orders', key: ['O-1'], runId });
-    const detail = async () => only(await alertConditions(db)).facts.detail;
-    expect(await detail()).toBe('being repaired: 0; the guard saw: constant factor');
-    await storeRun(db, { reconciliation: 'orders', result: 'complete' });
-    expect(await detail()).toBe('being repaired: 0');
-  });
-
-  test('only the latest compensation of a diff says whether a person is needed', async () => {
-    const id = await storeDiff(db, {
-      reconciliation: 'orders',
-      key: ['O-1'],
-      state: 'escalated',
-      escalation: 'refused',
-    });
-    expect(only(await alertConditions(db)).kind).toBe('escalated');
-    await db.raw(
-      `insert into compensation (diff_id, reconciliation, repair, side, target, order_scope, business_key, operation,
-              idempotency_key, revision, fingerprint, payload, state, trace_id)
-       select diff_id, reconciliation, repair, side, target, order_scope, business_key, operation,
-              idempotency_key, 1, fingerprint, payload, 'ready', trace_id from compensation where diff_id = ?`,
-      [id],
-    );
-    const repairing = only(await alertConditions(db));
-    expect(repairing).toMatchObject({ kind: 'diffs', facts: { detail: 'being repaired: 1' } });
-    await db('diff').where({ id }).update({ state: 'verified', closed_at: db.fn.now() });
-    expect(await alertConditions(db)).toEqual([]);
-  });
-
-  test('a run on hold speaks for its diffs', async () => {
-    const runId = await storeRun(db, {
-      reconciliation: 'orders',
-      phase: 'held',
-      reason: 'a constant offset of 1 h',
-    });
-    await storeDiff(db, { reconciliation: 'orders', key: ['O-1'], runId });
-    const held = only(await alertConditions(db));
-    expect(held).toMatchObject({ kind: 'run-held', severity: 'action', count: 1 });
-    expect(held.facts.samples).toEqual([
-      { key: `run ${runId}`, text: 'a constant offset of 1 h', id: runId },
-    ]);
-  });
-
-  test('incomplete runs count since the last complete one, by the time they ended', async () => {
-    await storeRun(db, { reconciliation: 'orders', result: 'incomplete', endedMinutesAgo: 50 });
-    await storeRun(db, { reconciliation: 'orders', result: 'complete', endedMinutesAgo: 40 });
-    await storeRun(db, {
-      reconciliation: 'orders',
-      result: 'incomplete',
-      reason: 'side away',
-      endedMinutesAgo: 30,
-    });
-    await storeRun(db, { reconciliation: 'orders', result: 'failed', endedMinutesAgo: 20 });
-    await storeRun(db, { reconciliation: 'orders', result: 'cancelled', endedMinutesAgo: 10 });
-    const found = only(await alertConditions(db));
-    expect(found).toMatchObject({ kind: 'run-incomplete', count: 2 });
-    expect(found.facts.samples[0]?.text).toBe('side away');
-    await storeRun(db, { reconciliation: 'orders', result: 'complete' });
-    expect(await alertConditions(db)).toEqual([]);
-  });
-
-  test('a target that stays down stalls all repairs that wait for it, a short outage none', async () => {
-    const waiting = { reconciliation: 'orders', state: 'deferred' };
-    await storeDiff(db, { ...waiting, key: ['O-1'], target: 'gateway', downMinutes: 2 });
-    expect((await alertConditions(db)).map(({ kind }) => kind)).toEqual(['diffs']);
-    await storeDiff(db, { ...waiting, key: ['O-2'], target: 'gateway', downMinutes: 20 });
-    await storeDiff(db, { ...waiting, key: ['O-3'], target: 'gateway', state: 'ready' });
-    await storeDiff(db, { ...waiting, key: ['O-4'], target: 'other' });
-    const stalled = (await alertConditions(db)).find(({ kind }) => kind === 'replay-stalled');
-    expect(stalled).toMatchObject({ severity: 'warning', count: 3 });
-    expect(stalled?.facts.dominantError).toEqual({ code: 'target gateway', count: 3 });
+  test('goes on elsewhere when the one whose turn it was failed', async () => {
+    await storeDiff(db, { reconciliation: 'orders', key: ['O-1'] });
+    await db.raw('alter table alert rename to away');
+    await expect(evaluateAlerts(db, ALERTS)).rejects.toThrow('does not exist');
+    await db.raw('alter table away rename to alert');
+    await db.raw(`update upkeep set next_at = next_at - interval '2 seconds'`);
+    expect(await evaluateAlerts(db, ALERTS)).toBe(true);
+    expect(await messages()).toHaveLength(1);
   });
 });
 
@@ -342,10 +254,10 @@ describe('a channel that fails', () => {
     await storeDiff(db, { reconciliation: 'orders', key: ['O-1'] });
     await refresh();
     await recordFailure(db, await claimOne('chat'), { reason: '410', dueInMs: null });
-    expect((await alertConditions(db)).map(({ kind }) => kind)).toContain('channel-failing');
+    expect((await conditions()).map(({ kind }) => kind)).toContain('channel-failing');
     await storeDiff(db, { reconciliation: 'refunds', key: ['R-1'] });
     await refresh();
     await recordSent(db, await claimOne('chat'));
-    expect((await alertConditions(db)).map(({ kind }) => kind)).not.toContain('channel-failing');
+    expect((await conditions()).map(({ kind }) => kind)).not.toContain('channel-failing');
   });
 });

@@ -14,7 +14,7 @@ export function alertMessage(changes: Partial<AlertMessage> = {}): AlertMessage 
     count: 12,
     oldest: instantFromMillis(Date.UTC(2026, 10, 30, 2, 30)),
     samples: [{ key: 'O-1', text: 'http-400 SIGN_ERROR', id: '41' }],
-    dominantError: { code: 'http-400', count: 9 },
+    dominantError: { code: 'http-400', count: 9, of: 12 },
     detail: null,
     link: 'https://trueup.example/',
     command: 'trueup diff 41',

@@ -26,7 +26,6 @@ export interface StoredDiff {
   /** State of its compensation; left out: it has none. */
   readonly state?: string;
   readonly escalation?: string;
-  readonly downMinutes?: number;
   readonly attempt?: { outcome: string; code: string; error?: unknown; answer?: unknown };
 }
 
@@ -64,10 +63,6 @@ async function storeCompensation(db: Db, diffId: string, key: string, diff: Stor
       payload: JSON.stringify({ type: 'module', module: 'm', input: null }),
       state: diff.state,
       escalation: diff.escalation ?? null,
-      target_down_since:
-        diff.downMinutes === undefined
-          ? null
-          : db.raw(`clock_timestamp() - ? * interval '1 minute'`, [diff.downMinutes]),
       ended_at: ended ? db.fn.now() : null,
       trace_id: 'a'.repeat(32),
     })
