@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { configSchema } from '../../../src/config/schema.ts';
+import { agesOf, retain } from '../../../src/jobs/retention.ts';
 import { deleteExpired } from '../../../src/store/retention.ts';
 import { insertAttempt, insertCompensation, insertDiff, insertRun, insertSuspect } from './rows.ts';
 import { storeForFile } from './store.ts';
@@ -7,12 +9,18 @@ const store = storeForFile();
 const HOUR = { runsMs: 3_600_000, diffsMs: 3_600_000 };
 const OLD = '2020-01-01T00:00:00Z';
 
-const expire = (limit = 100) => deleteExpired(store.db, HOUR, limit);
+const expire = (limit = 100) => deleteExpired(store.db, HOUR, limit, IDLE);
+const IDLE = new AbortController().signal;
 const ids = (table: string) => store.db(table).orderBy('id').pluck('id');
 
 beforeEach(async () => {
-  await store.db.raw('truncate run, diff, slot, alert cascade');
+  await store.db.raw('truncate run, diff, slot, alert, upkeep cascade');
 });
+
+/** As if the hour until the next upkeep had passed. */
+async function passTime(): Promise<void> {
+  await store.db('upkeep').update({ next_at: OLD });
+}
 
 function closed(key: number, values: Record<string, unknown> = {}) {
   return insertDiff(store.db, 'orders', {
@@ -71,11 +79,68 @@ describe('diffs', () => {
     expect(await expire()).toMatchObject({ diffs: 0, emptied: 0 });
   });
 
+  test('of a key that is open again stay, since their compensations say what was sent for it', async () => {
+    const before = await closed(1);
+    const elsewhere = await insertDiff(store.db, 'refunds', {
+      business_key: '["K-1"]',
+      state: 'verified',
+      closed_at: OLD,
+    });
+    const open = await insertDiff(store.db, 'orders', { business_key: '["K-1"]' });
+    expect(await expire()).toMatchObject({ diffs: 1 });
+    expect(await ids('diff')).toEqual([before, open]);
+    expect(await ids('diff')).not.toContain(elsewhere);
+  });
+
   test('go in batches of the given size, oldest first', async () => {
     const all = [await closed(1), await closed(2), await closed(3)];
     expect(await expire(2)).toMatchObject({ diffs: 2 });
     expect(await ids('diff')).toEqual(all.slice(2));
     expect(await expire(2)).toMatchObject({ diffs: 1 });
+  });
+});
+
+describe('the upkeep', () => {
+  test('deletes batch by batch until nothing is left, and then not again for an hour', async () => {
+    for (let key = 0; key < 7; key++) await closed(key);
+    expect(await retain(store.db, HOUR, IDLE, 2)).toMatchObject({ diffs: 7 });
+    await closed(9);
+    expect(await retain(store.db, HOUR, IDLE, 2)).toBeNull();
+    await passTime();
+    expect(await retain(store.db, HOUR, IDLE, 2)).toMatchObject({ diffs: 1 });
+  });
+
+  test('is done by one process at a time', async () => {
+    for (let key = 0; key < 7; key++) await closed(key);
+    const both = await Promise.all([retain(store.db, HOUR, IDLE, 2), retain(store.db, HOUR, IDLE, 2)]);
+    expect(both.filter((sum) => sum === null)).toHaveLength(1);
+    expect(await ids('diff')).toEqual([]);
+  });
+
+  test('ends after the statement in hand when it is aborted, and the next one goes on at once', async () => {
+    for (let key = 0; key < 7; key++) await closed(key);
+    const drain = new AbortController();
+    const statements: string[] = [];
+    const onQuery = ({ sql }: { sql: string }) => {
+      if (!sql.startsWith('delete from diff')) return;
+      statements.push(sql);
+      if (statements.length === 2) drain.abort();
+    };
+    store.db.on('query', onQuery);
+    expect(await retain(store.db, HOUR, drain.signal, 2)).toMatchObject({ diffs: 4, runs: 0 });
+    store.db.removeListener('query', onQuery);
+    expect(await ids('diff')).toHaveLength(3);
+    expect(await retain(store.db, HOUR, IDLE, 2)).toMatchObject({ diffs: 3 });
+  });
+
+  test('keeps the ledger for as long as a target may be asked for a key again, whatever retention says', () => {
+    const config = configSchema.parse({
+      version: 1,
+      reconciliations: {},
+      retention: { diffs: '1h', runs: '2h' },
+      targets: { gateway: { giveUpAfter: '12h', idempotency: { keyRetention: '36h' } }, other: {} },
+    });
+    expect(agesOf(config)).toEqual({ runsMs: 2 * 3_600_000, diffsMs: 48 * 3_600_000 });
   });
 });
 
