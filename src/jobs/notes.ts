@@ -1,13 +1,33 @@
 import type { AttemptSummary } from '../observe/attempt-summary.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Compensation } from '../store/compensations.ts';
 import type { Delivery } from './deliver-alerts.ts';
 import type { EndedAttempt, EndedByLook } from './run-compensation.ts';
 
-/** Tells log and metrics how an attempt ended. */
-export function noteAttempt(ended: EndedAttempt, summary: AttemptSummary, metrics: Metrics): void {
+/** Who is told how the work goes. */
+export interface Listeners {
+  readonly logger: Logger;
+  readonly summary: AttemptSummary;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Tells log and metrics how an attempt ended. One that was accepted at once has a debug line of its own, so that the
+ * record's trace id is in the log for every stage; the others are told by the summary.
+ */
+export function noteAttempt(ended: EndedAttempt, { logger, summary, metrics }: Listeners): void {
   const { compensation, outcome, result } = ended;
   const { target } = compensation;
+  if (result === 'accepted') {
+    const { attempt, gateWaitMs } = ended;
+    const { class: answer, durationMs } = outcome;
+    logger.debug(
+      { event: 'compensation.sent', ...idsOf(compensation), attempt, answer, gateWaitMs, durationMs },
+      'sent and accepted',
+    );
+    if (compensation.attempts > 0) metrics.retrySucceeded(target, sinceFirstSend(ended) / 1000);
+  }
   metrics.gateWaited(target, 'send', ended.gateWaitMs / 1000);
   metrics.attemptEnded(target, { class: outcome.class, status: statusOf(ended), number: ended.attempt });
   if (result === 'escalate') metrics.compensationEnded(target, 'escalated', compensation.attempts + 1);
@@ -22,11 +42,23 @@ export function noteAttempt(ended: EndedAttempt, summary: AttemptSummary, metric
   });
 }
 
+/** The row was read when its job began; the wait for the gate and the call came after. */
+function sinceFirstSend({ compensation, gateWaitMs, outcome }: EndedAttempt): number {
+  return (compensation.firstSentMsAgo ?? 0) + gateWaitMs + outcome.durationMs;
+}
+
+/** Of a record on its way, in every line about it. */
+function idsOf(compensation: Compensation) {
+  const { traceId, id, diffId, runId, reconciliation, target } = compensation;
+  return { traceId, compensation: id, diff: diffId, run: runId, reconciliation, target };
+}
+
 /** Tells log and metrics how a look ended a compensation; one that went to a person is told like a spent retry. */
-export function noteEnded(ended: EndedByLook, summary: AttemptSummary, metrics: Metrics): void {
+export function noteEnded(ended: EndedByLook, { logger, summary, metrics }: Listeners): void {
   const { compensation, result } = ended;
   const { target } = compensation;
   if (result === 'verified' || result === 'healed') {
+    logger.debug({ event: `compensation.${result}`, ...idsOf(compensation) }, `ended: ${result}`);
     metrics.compensationEnded(target, result, compensation.attempts);
     return;
   }

@@ -10,6 +10,7 @@ import type { Pair } from './pair.ts';
 import { readChunks } from './read-chunks.ts';
 import { recheckSuspects } from './recheck-suspects.ts';
 import { keepingLease } from './run-lease.ts';
+import { tellPlanned } from './tell-planned.ts';
 import type { Times } from './times.ts';
 
 /**
@@ -63,6 +64,7 @@ function afterLooks({ db }: ReconcileDeps, run: Run, wait: number | null): Promi
 
 async function conclude(deps: ReconcileDeps, run: Run): Promise<void> {
   const { counts, heldFor } = await concludeRun(deps, run);
+  await tellPlanned(deps, run);
   deps.onEnded(heldFor === null ? 'complete' : 'held');
   const fact = { run: run.id, reconciliation: run.reconciliation, counts };
   if (heldFor === null) deps.logger.info({ event: 'run.done', ...fact }, 'run finished');

@@ -16,12 +16,8 @@ import type { RepairRoute, SendDeps } from './run-compensation.ts';
 const AFTER_FAILED_LOOK_MS = 5_000;
 
 /** Before a send: the sides agree, so nothing is sent. */
-export async function recordHealed(deps: SendDeps, claimed: Compensation): Promise<void> {
-  await endEqual(deps, claimed, 'healed', 'the sides agree; nothing was sent');
-  deps.logger.debug(
-    { event: 'compensation.healed', traceId: claimed.traceId, compensation: claimed.id },
-    'healed already',
-  );
+export function recordHealed(deps: SendDeps, claimed: Compensation): Promise<void> {
+  return endEqual(deps, claimed, 'healed', 'the sides agree; nothing was sent');
 }
 
 /** After a send: the sides agree, so it took. */

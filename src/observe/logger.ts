@@ -24,6 +24,8 @@ export interface Logger {
   info(fact: Fact, message?: string): void;
   debug(fact: Fact, message?: string): void;
   trace(fact: Fact, message?: string): void;
+  /** False when lines of this level are not written, so that nothing need be read for them. */
+  isLevelEnabled(level: LogLevel): boolean;
   /** A logger whose lines all carry these too: run id, compensation id, trace id. */
   child(facts: Readonly<Record<string, unknown>>): Logger;
 }

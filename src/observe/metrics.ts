@@ -5,9 +5,16 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
  * process, so any of them may be scraped.
  */
 export interface StoreSnapshot {
-  readonly diffs: readonly { reconciliation: string; kind: string; state: string; count: number }[];
+  /** Open and failed ones. */
+  readonly diffs: readonly { reconciliation: string; kind: string; count: number; oldestSeconds: number }[];
+  /** Those that have not ended. */
   readonly compensations: readonly { target: string; state: string; count: number }[];
-  readonly coverage: readonly { reconciliation: string; lagSeconds: number }[];
+  readonly coverage: readonly {
+    reconciliation: string;
+    lagSeconds: number;
+    /** Null where nothing is proven yet. */
+    provenLagSeconds: number | null;
+  }[];
   readonly targets: readonly TargetSnapshot[];
 }
 
@@ -68,6 +75,12 @@ export function createMetrics({ version }: { version: string }) {
     ['target'],
     [0, 1, 2, 3, 5, 10],
   );
+  const retryLatency = histogram(
+    'retry_latency_seconds',
+    'Time from the first send of a compensation until a later one was accepted',
+    ['target'],
+    [0.5, 1, 2, 5, 15, 60, 300, 1800, 7200, 86_400],
+  );
   const alerts = counter('alerts_total', 'Sends to alert channels', ['channel', 'result']);
   const gateWait = histogram(
     'gate_wait_seconds',
@@ -104,6 +117,7 @@ export function createMetrics({ version }: { version: string }) {
       if (attempt.class === 'fatal') fatal.inc({ target });
       else giveUps.inc({ target });
     },
+    retrySucceeded: (target: string, seconds: number): void => retryLatency.observe({ target }, seconds),
     alertSent: (channel: string, result: string): void => alerts.inc({ channel, result }),
     gateWaited: (target: string, purpose: 'send' | 'read', waitedSeconds: number): void =>
       gateWait.observe({ target, purpose }, waitedSeconds),
@@ -118,8 +132,15 @@ function snapshotGauges(gauge: MakeGauge): (snapshot: StoreSnapshot) => void {
   const lag = gauge('coverage_lag_seconds', 'Age of the moment up to which every record was compared', [
     'reconciliation',
   ]);
+  const proven = gauge('proven_lag_seconds', 'Age of the moment up to which nothing is open', [
+    'reconciliation',
+  ]);
+  const age = gauge('diff_age_seconds', 'Age of the oldest difference that is open', ['reconciliation']);
   const diffs = gauge('diffs_open', 'Differences that are open', ['reconciliation', 'kind']);
-  const compensations = gauge('compensations', 'Compensations by state', ['target', 'state']);
+  const compensations = gauge('compensations', 'Compensations that have not ended, by state', [
+    'target',
+    'state',
+  ]);
   const unknown = gauge('unknown_outcomes', 'Sends that nobody knows the outcome of', ['target']);
   const backlog = gauge('backlog', 'Compensations that still want a send', ['target']);
   const toZero = gauge('backlog_seconds_to_zero', 'Time to send the backlog at the current rate', ['target']);
@@ -129,16 +150,24 @@ function snapshotGauges(gauge: MakeGauge): (snapshot: StoreSnapshot) => void {
   const breaker = gauge('breaker_state', '0 closed, 1 open, 2 half-open', ['target']);
   const held = gauge('replay_held', '1 while sends are on hold', ['target']);
   const all: readonly Gauge[] = [
-    ...[lag, diffs, compensations, unknown, backlog, toZero],
+    ...[lag, proven, age, diffs, compensations, unknown, backlog, toZero],
     ...[watermark, limit, maxSends, breaker, held],
   ];
 
   return (snapshot) => {
     for (const each of all) each.reset();
-    for (const { reconciliation, lagSeconds } of snapshot.coverage) lag.set({ reconciliation }, lagSeconds);
-    for (const { reconciliation, kind, state, count } of snapshot.diffs) {
-      if (state === 'open' || state === 'failed') diffs.inc({ reconciliation, kind }, count);
+    for (const { reconciliation, lagSeconds, provenLagSeconds } of snapshot.coverage) {
+      lag.set({ reconciliation }, lagSeconds);
+      if (provenLagSeconds !== null) proven.set({ reconciliation }, provenLagSeconds);
+      // None is open, unless the next loop says otherwise.
+      age.set({ reconciliation }, 0);
     }
+    const oldest = new Map<string, number>();
+    for (const { reconciliation, kind, count, oldestSeconds } of snapshot.diffs) {
+      diffs.set({ reconciliation, kind }, count);
+      oldest.set(reconciliation, Math.max(oldest.get(reconciliation) ?? 0, oldestSeconds));
+    }
+    for (const [reconciliation, seconds] of oldest) age.set({ reconciliation }, seconds);
     for (const { target, state, count } of snapshot.compensations)
       compensations.set({ target, state }, count);
     for (const { target, ...status } of snapshot.targets) {

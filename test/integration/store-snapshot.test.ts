@@ -41,13 +41,20 @@ test('counts diffs and compensations, and measures coverage by the clock of the 
   await storeDiff(db, { reconciliation: 'orders', key: ['O-1'], state: 'ready' });
   await storeDiff(db, { reconciliation: 'orders', key: ['O-2'], state: 'ready' });
   await storeDiff(db, { reconciliation: 'orders', key: ['O-3'], kind: 'extra' });
+  const healed = await storeDiff(db, { reconciliation: 'orders', key: ['O-4'], state: 'verified' });
+  await db('diff').where({ id: healed }).update({ state: 'verified', closed_at: db.fn.now() });
+  await db.raw(`update diff set first_seen = now() - interval '5 minutes' where kind = 'extra'`);
+  await db.raw(`update diff set record_time = now() - interval '10 minutes' where business_key = '["O-1"]'`);
   await db.raw(
     `insert into coverage (reconciliation, covered_to) values ('orders', now() - interval '90 seconds')`,
   );
   const snapshot = await storeSnapshot(db, {});
+  const oldestSeconds = expect.any(Number);
+  expect(Math.floor((snapshot.diffs[0]?.oldestSeconds ?? 0) / 60)).toBe(5);
+  expect(Math.floor((snapshot.coverage[0]?.provenLagSeconds ?? 0) / 60)).toBe(10);
   expect(snapshot.diffs).toEqual([
-    { reconciliation: 'orders', kind: 'extra', state: 'open', count: 1 },
-    { reconciliation: 'orders', kind: 'missing', state: 'open', count: 2 },
+    { reconciliation: 'orders', kind: 'extra', count: 1, oldestSeconds },
+    { reconciliation: 'orders', kind: 'missing', count: 2, oldestSeconds },
   ]);
   expect(snapshot.compensations).toEqual([{ target: 'gateway', state: 'ready', count: 2 }]);
   expect(snapshot.coverage[0]?.lagSeconds).toBeGreaterThanOrEqual(90);

@@ -29,6 +29,18 @@ const TRACES = {
   cut: '3'.repeat(32),
   refused: '4'.repeat(32),
 };
+/** The lines about each repair, in order; each carries the record's trace id. */
+const STAGES = {
+  smooth: ['debug compensation.planned', 'debug compensation.sent', 'debug compensation.verified'],
+  retried: [
+    'debug compensation.planned',
+    'debug attempt-retry',
+    'debug compensation.sent',
+    'debug compensation.verified',
+  ],
+  cut: ['debug compensation.planned', 'debug attempt-retry', 'debug compensation.verified'],
+  refused: ['debug compensation.planned', 'error attempt-fatal'],
+};
 const SAME = ['same-1', 'same-2', 'same-3', 'same-4', 'same-5'];
 
 /** Refuses with an answer that repeats what it was given, as careless servers do. */
@@ -230,12 +242,33 @@ describe('a whole run', () => {
       }
       const ids = new Set(compensations.map((each) => each.id));
       const about = lines().filter((line) => ids.has(String(line['compensation'])));
-      // What went smoothly needs no line of its own.
-      if (no !== 'smooth') expect(about, no).not.toEqual([]);
-      expect(new Set(about.map((line) => line['traceId']))).toEqual(
-        new Set(about.length > 0 ? [traceId] : []),
-      );
+      expect(new Set(about.map((line) => line['traceId']))).toEqual(new Set([traceId]));
+      const stages = about.map((line) => [line['level'], line['event']]);
+      expect(stages).toEqual(STAGES[no as keyof typeof TRACES].map((stage) => stage.split(' ')));
     }
+    const [planned] = lines().filter((line) => line['event'] === 'compensation.planned');
+    expect(planned).toMatchObject({
+      run: run.id,
+      reconciliation: 'orders',
+      target: 'bookings',
+      repair: 'missing',
+    });
+    expect(planned).toMatchObject({ diff: expect.any(String), compensation: expect.any(String) });
+  });
+
+  it('measures how long calls waited for their gates, and how long a retry took', async () => {
+    const text = await running.app.metrics.text();
+    const value = (name: string) =>
+      Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (\\S+)$`, 'm').exec(text)?.[1]);
+    expect(value('trueup_gate_wait_seconds_count{target="bookings",purpose="send"}')).toBeGreaterThanOrEqual(
+      4,
+    );
+    expect(value('trueup_gate_wait_seconds_count{target="bookings",purpose="read"}')).toBeGreaterThanOrEqual(
+      2,
+    );
+    expect(value('trueup_retry_latency_seconds_count{target="bookings"}')).toBe(1);
+    // The pause before the retry is half a second, a fifth less at the least.
+    expect(value('trueup_retry_latency_seconds_sum{target="bookings"}')).toBeGreaterThan(0.4);
   });
 
   it('names an event in every line of the log', () => {

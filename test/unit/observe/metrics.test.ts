@@ -57,6 +57,7 @@ describe('createMetrics', () => {
     metrics.attemptEnded('gateway', { class: 'accepted', status: 'success_after_retry', number: 2 });
     metrics.alertSent('chat', 'sent');
     metrics.gateWaited('gateway', 'send', 0.6);
+    metrics.retrySucceeded('gateway', 4);
     const samples = parse(await metrics.text());
     const attempt = { target: 'gateway', class: 'accepted', status: 'success_after_retry' };
     const waited = { target: 'gateway', purpose: 'send' };
@@ -71,9 +72,41 @@ describe('createMetrics', () => {
       ['trueup_gate_wait_seconds_sum', waited, 0.6],
       ['trueup_gate_wait_seconds_bucket', { ...waited, le: '0.25' }, 0],
       ['trueup_gate_wait_seconds_bucket', { ...waited, le: '1' }, 1],
+      ['trueup_retry_latency_seconds_sum', { target: 'gateway' }, 4],
     ] as const) {
       expect(samples).toContainEqual({ name, labels, value });
     }
+  });
+
+  test('exports every name that the design gives to the outside', async () => {
+    const text = await createMetrics({ version: '0.1.0' }).text();
+    const exported = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`);
+    expect(exported).toEqual(
+      expect.arrayContaining([
+        'trueup_coverage_lag_seconds gauge',
+        'trueup_proven_lag_seconds gauge',
+        'trueup_runs_total counter',
+        'trueup_rows_read_total counter',
+        'trueup_diffs_open gauge',
+        'trueup_diff_age_seconds gauge',
+        'trueup_compensations_total counter',
+        'trueup_attempts_total counter',
+        'trueup_retry_total counter',
+        'trueup_retry_success_total counter',
+        'trueup_retry_giveup_total counter',
+        'trueup_fatal_error_total counter',
+        'trueup_attempts_per_compensation histogram',
+        'trueup_retry_latency_seconds histogram',
+        'trueup_watermark_per_minute gauge',
+        'trueup_sends_max_60s gauge',
+        'trueup_gate_wait_seconds histogram',
+        'trueup_breaker_state gauge',
+        'trueup_unknown_outcomes gauge',
+        'trueup_alerts_total counter',
+        'trueup_backlog gauge',
+        'trueup_backlog_seconds_to_zero gauge',
+      ]),
+    );
   });
 
   test('two of them in one process share nothing', async () => {
@@ -88,14 +121,20 @@ describe('setSnapshot', () => {
   test('shows diffs, coverage and the gate', async () => {
     const { value } = await shown({
       diffs: [
-        { reconciliation: 'orders', kind: 'missing', state: 'open', count: 40 },
-        { reconciliation: 'orders', kind: 'missing', state: 'failed', count: 2 },
-        { reconciliation: 'orders', kind: 'missing', state: 'verified', count: 900 },
+        { reconciliation: 'orders', kind: 'missing', count: 42, oldestSeconds: 600 },
+        { reconciliation: 'orders', kind: 'extra', count: 1, oldestSeconds: 900 },
       ],
-      coverage: [{ reconciliation: 'orders', lagSeconds: 31.5 }],
+      coverage: [
+        { reconciliation: 'orders', lagSeconds: 31.5, provenLagSeconds: 1200 },
+        { reconciliation: 'refunds', lagSeconds: 2, provenLagSeconds: null },
+      ],
     });
     expect(value('trueup_diffs_open', { reconciliation: 'orders', kind: 'missing' })).toBe(42);
     expect(value('trueup_coverage_lag_seconds', { reconciliation: 'orders' })).toBe(31.5);
+    expect(value('trueup_proven_lag_seconds', { reconciliation: 'orders' })).toBe(1200);
+    expect(value('trueup_proven_lag_seconds', { reconciliation: 'refunds' })).toBeUndefined();
+    expect(value('trueup_diff_age_seconds', { reconciliation: 'orders' })).toBe(900);
+    expect(value('trueup_diff_age_seconds', { reconciliation: 'refunds' })).toBe(0);
     expect(value('trueup_watermark_per_minute')).toBe(100);
     expect(value('trueup_sends_max_60s')).toBe(97);
     expect(value('trueup_replay_held')).toBe(0);
@@ -106,14 +145,13 @@ describe('setSnapshot', () => {
       { target: 'gateway', state: 'ready', count: 4000 },
       { target: 'gateway', state: 'planned', count: 213 },
       { target: 'gateway', state: 'unknown', count: 3 },
-      { target: 'gateway', state: 'verified', count: 10_000 },
       { target: 'other', state: 'ready', count: 7 },
     ];
     const { value } = await shown({ compensations });
     expect(value('trueup_backlog')).toBe(4213);
     expect(value('trueup_backlog_seconds_to_zero')).toBeCloseTo(42.13 * 60);
     expect(value('trueup_unknown_outcomes')).toBe(3);
-    expect(value('trueup_compensations', { target: 'gateway', state: 'verified' })).toBe(10_000);
+    expect(value('trueup_compensations', { target: 'gateway', state: 'planned' })).toBe(213);
   });
 
   test('a backlog that nobody sends never ends', async () => {
@@ -136,7 +174,9 @@ describe('setSnapshot', () => {
   });
 
   test('what a later snapshot does not name is gone', async () => {
-    const { metrics } = await shown({ coverage: [{ reconciliation: 'removed', lagSeconds: 1 }] });
+    const { metrics } = await shown({
+      coverage: [{ reconciliation: 'removed', lagSeconds: 1, provenLagSeconds: 1 }],
+    });
     metrics.setSnapshot(empty);
     const samples = parse(await metrics.text()).map(({ name }) => name);
     expect(samples).toEqual(['trueup_build_info']);
