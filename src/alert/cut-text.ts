@@ -1,5 +1,8 @@
-/** Control characters, line ends included: one sample stays one line, and a key cannot start a heading. */
-const CONTROL = /[\p{Cc}\u2028\u2029]+/gu;
+/**
+ * Control characters, line ends and changes of direction included: one sample stays one line, a key cannot start a
+ * heading, and nothing behind it is shown backwards.
+ */
+const CONTROL = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
 /** Words that call everybody in some chat. A plain `@name` in a business key is left as it is. */
 const CALLS_EVERYBODY = /@(?=all\b|everyone\b|channel\b|here\b|所有人)/giu;
 const ELLIPSIS = '…';

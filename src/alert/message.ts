@@ -6,6 +6,8 @@ export type { AlertMessage };
 
 /** More of one sample than this helps nobody in a chat; the command shows the rest. */
 const SAMPLE_BYTES = 300;
+/** However long a key is, what is wrong with it is said too. */
+const KEY_BYTES = 120;
 
 /** The message for a condition that opened or is told again. `link` is the page's address from the config. */
 export function openDraft(condition: Condition, at: Instant, link: string | null): AlertDraft {
@@ -100,11 +102,18 @@ function middleLines(message: AlertMessage): string[] {
   const lines: string[] = [];
   if (detail !== null) lines.push(detail);
   if (dominantError !== null)
-    lines.push(`most frequent: ${dominantError.code} (${amount(dominantError.count)} of ${amount(count)})`);
+    lines.push(
+      `most frequent: ${dominantError.code} (${amount(dominantError.count)} of ${ofHowMany(dominantError.of, count)})`,
+    );
   if (command !== null) lines.push(`see: ${command}`);
   for (const { key, text } of samples)
-    lines.push(cutText(`- ${oneLine(key)}: ${oneLine(text)}`, SAMPLE_BYTES));
+    lines.push(cutText(`- ${cutText(oneLine(key), KEY_BYTES)}: ${oneLine(text)}`, SAMPLE_BYTES));
   return lines;
+}
+
+/** A message written by an earlier release counted all of them. */
+function ofHowMany(of: number | undefined, count: number): string {
+  return of === undefined || of >= count ? amount(count) : `the oldest ${amount(of)}`;
 }
 
 /** 2000 as `2,000`. */
@@ -154,6 +163,16 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
       `${name}: ${plural(count, 'repair waits', 'repairs wait')} for a target that stays down`,
     recovered: (name) => `${name}: no repair waits for a target that is down`,
     command: ({ reconciliation }) => `trueup diffs --where reconciliation=${reconciliation}`,
+  },
+  'replay-held': {
+    open: (subject) => (subject === 'store' ? 'all sends are on hold' : `${subject}: sends are on hold`),
+    recovered: (subject) => (subject === 'store' ? 'sends go on' : `${subject}: sends go on`),
+    command: ({ reconciliation }) => `trueup release ${reconciliation} --reason "..."`,
+  },
+  'holdback-capped': {
+    open: (name) => `${name}: a transaction at the source stays open for longer than maxHoldback`,
+    recovered: (name) => `${name}: no transaction holds the window back for too long any more`,
+    command: ({ reconciliation }) => `trueup runs ${reconciliation}`,
   },
   'channel-failing': {
     open: (channel, count) =>

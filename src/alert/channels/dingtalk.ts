@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ChannelConfig } from '../../config/schema.ts';
 import type { Channel, Delivered } from '../channel.ts';
 import { type AlertMessage, renderText } from '../message.ts';
-import { type Answer, post } from './post.ts';
+import { type Answer, parseJson, post } from './post.ts';
 
 type DingtalkConfig = Extract<ChannelConfig, { type: 'dingtalk' }>;
 
@@ -20,22 +20,14 @@ const answerSchema = z.object({ errcode: z.number(), errmsg: z.string().default(
  * A DingTalk custom robot. Success is 200 and `errcode` 0: errors come with 200 too. The signature is made for each
  * send, since it is refused an hour after its timestamp. Plain text, and nobody is called (`isAtAll` is false).
  */
-export function createDingtalkChannel(
-  name: string,
-  config: DingtalkConfig,
-  redact: (text: string) => string,
-): Channel {
+export function createDingtalkChannel(name: string, config: DingtalkConfig): Channel {
   return {
     name,
     rate: config.rate,
     send(message, signal) {
       const secrets = config.secret === undefined ? [] : [config.secret];
       const query = config.secret === undefined ? {} : signature(config.secret.reveal(), Date.now());
-      return post(
-        { url: config.url, query, body: bodyOf(message, config.keyword), secrets, redact },
-        signal,
-        judge,
-      );
+      return post({ url: config.url, query, body: bodyOf(message, config.keyword), secrets }, signal, judge);
     },
   };
 }
@@ -80,14 +72,4 @@ function judge({ status, text, retryAfterMs }: Answer): Delivered {
     retryAfterMs: TOO_FAST.has(errcode) ? BLOCKED_MS : retryAfterMs,
     reason: `errcode ${errcode}: ${errmsg}`,
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    // Not JSON is one way of not being the robot's answer; the caller says so.
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

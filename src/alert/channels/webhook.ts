@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
+import { z } from 'zod';
 import type { ChannelConfig } from '../../config/schema.ts';
 import type { Channel, Delivered } from '../channel.ts';
 import { cutText, oneLine } from '../cut-text.ts';
 import type { AlertMessage } from '../message.ts';
-import { type Answer, post } from './post.ts';
+import { type Answer, parseJson, post } from './post.ts';
 
 type WebhookConfig = Extract<ChannelConfig, { type: 'webhook' }>;
 
@@ -12,21 +13,13 @@ type WebhookConfig = Extract<ChannelConfig, { type: 'webhook' }>;
  * is that of the attempt, and each secret signs, so that a receiver accepts old and new ones while they are rotated.
  * The body is `{type, timestamp, data}` with the whole message as data.
  */
-export function createWebhookChannel(
-  name: string,
-  config: WebhookConfig,
-  redact: (text: string) => string,
-): Channel {
+export function createWebhookChannel(name: string, config: WebhookConfig): Channel {
   const keys = config.secrets.map((secret) => keyOf(secret.reveal()));
   return {
     name,
     rate: config.rate,
     send(message, signal) {
-      const body = JSON.stringify({
-        type: `alert.${message.status}`,
-        timestamp: message.at,
-        data: plain(message),
-      });
+      const body = bodyOf(message);
       const seconds = String(Math.floor(Date.now() / 1000));
       const headers: Record<string, string> = { 'webhook-id': message.id, 'webhook-timestamp': seconds };
       if (keys.length > 0) {
@@ -37,20 +30,38 @@ export function createWebhookChannel(
       for (const [header, value] of Object.entries(config.headers))
         headers[header.toLowerCase()] = value.reveal();
       const secrets = [...config.secrets, ...Object.values(config.headers)];
-      return post({ url: config.url, headers, body, secrets, redact }, signal, judge);
+      return post({ url: config.url, headers, body, secrets }, signal, judge);
     },
   };
 }
 
-/** A digest has as many samples as it merged; a webhook body aims for less than 20 KB. */
-function plain(message: AlertMessage): AlertMessage {
+/** A receiver may refuse more than 20 KB; the worst incident has the longest samples, so these go first. */
+const BODY_BYTES = 20_000;
+
+function bodyOf(message: AlertMessage): string {
+  for (let samples = MOST_SAMPLES; ; samples = Math.floor(samples / 2)) {
+    const body = JSON.stringify({
+      type: `alert.${message.status}`,
+      timestamp: message.at,
+      data: plain(message, samples),
+    });
+    if (samples === 0 || Buffer.byteLength(body) <= BODY_BYTES) return body;
+  }
+}
+
+/** A digest has as many samples as it merged. */
+const MOST_SAMPLES = 50;
+
+function plain(message: AlertMessage, samples: number): AlertMessage {
+  const short = (text: string, bytes: number) => cutText(oneLine(text), bytes);
   return {
     ...message,
-    samples: message.samples.slice(0, 50).map(({ key, text, id }) => ({
-      key: cutText(oneLine(key), 200),
-      text: cutText(oneLine(text), 500),
-      id,
-    })),
+    title: short(message.title, 1_000),
+    reconciliation: short(message.reconciliation, 1_000),
+    detail: message.detail === null ? null : short(message.detail, 1_000),
+    samples: message.samples
+      .slice(0, samples)
+      .map(({ key, text, id }) => ({ key: short(key, 200), text: short(text, 500), id })),
   };
 }
 
@@ -64,8 +75,10 @@ function sign(key: Buffer, content: string): string {
 }
 
 function judge({ status, text, retryAfterMs }: Answer): Delivered {
-  if (status >= 200 && status < 300) return { sent: true, answer: `${status} ${text}` };
-  const failed = { sent: false as const, permanent: false, retryAfterMs };
+  const ok = status >= 200 && status < 300;
+  if (ok && saysFailed(text)) return { ...FAILED, retryAfterMs, reason: `${status} with an error: ${text}` };
+  if (ok) return { sent: true, answer: `${status} ${text}` };
+  const failed = { ...FAILED, retryAfterMs };
   if (status >= 300 && status < 400) return { ...failed, reason: `${status}: redirects are not followed` };
   if (status === 410)
     return { ...failed, permanent: true, reason: '410: the receiver wants no more messages' };
@@ -75,3 +88,18 @@ function judge({ status, text, retryAfterMs }: Answer): Delivered {
 }
 
 const SLOW_DOWN_MS = 30_000;
+const FAILED = { sent: false as const, permanent: false };
+
+/**
+ * The standard says that any 2xx is success. Bots of chats say 200 all the same and mean it otherwise, in one of these
+ * three ways; any other answer is not read.
+ */
+const refusalSchema = z.union([
+  z.object({ ok: z.literal(false) }),
+  z.object({ success: z.literal(false) }),
+  z.object({ errcode: z.number().refine((code) => code !== 0) }),
+]);
+
+function saysFailed(text: string): boolean {
+  return refusalSchema.safeParse(parseJson(text)).success;
+}
