@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queue, Worker } from 'bullmq';
 import type { BackendEvents, Bull, Handle, QueueAddress, QueueName, Tick } from './bull.ts';
 import { openPostgres } from './bull-postgres.ts';
 import { openRedis } from './bull-redis.ts';
+import { within } from './within.ts';
 
 /**
  * BullMQ, on Redis or on PostgreSQL, behind the few calls that trueup needs. The queue carries ids and may be
@@ -32,6 +32,7 @@ export interface QueueBackend {
   listTicks(): Promise<{ name: string; next: number | null }[]>;
   /** True when the queue answers. */
   alive(): Promise<boolean>;
+  /** Takes a few seconds at most, also while the queue does not answer. */
   close(): Promise<void>;
 }
 
@@ -46,7 +47,8 @@ export function createBackend(address: QueueAddress, namespace: string, events: 
   return new BullBackend(postgres ? 'postgres' : 'redis', () => connect(address, namespace, events), events);
 }
 
-const CLOSE_MS = 2_000;
+/** Closing says goodbye to a server that may not listen; nothing depends on it. */
+const CLOSE_MS = 500;
 
 class BullBackend implements QueueBackend {
   readonly kind: 'redis' | 'postgres';
@@ -82,7 +84,7 @@ class BullBackend implements QueueBackend {
     const bull = await this.#opened();
     let queue = this.#queues.get(name);
     if (!queue) {
-      queue = bull.queue(name, this.#ticks);
+      queue = bull.queue(name, () => this.#ticks);
       queue.on('error', this.#events.onError);
       this.#queues.set(name, queue);
     }
@@ -114,9 +116,6 @@ class BullBackend implements QueueBackend {
 
   async keepTicks(ticks: readonly Tick[]): Promise<void> {
     this.#ticks = ticks;
-    const old = this.#queues.get('ticks');
-    this.#queues.delete('ticks');
-    await old?.close();
     const queue = await this.#queue('ticks');
     const bull = await this.#opened();
     // Two processes that upsert one scheduler at once leave two pending jobs on PostgreSQL (measured), hence the lock.
@@ -153,9 +152,9 @@ class BullBackend implements QueueBackend {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    await within(Promise.allSettled([...this.#queues.values()].map((queue) => queue.close())), CLOSE_MS);
     this.#queues.clear();
-    await this.#bull?.end();
+    if (this.#bull) await within(this.#bull.end(), CLOSE_MS);
   }
 }
 
@@ -176,14 +175,5 @@ async function closeWorker(
   await worker.pause(true);
   const ended = await within(Promise.allSettled(inHand), withinMs);
   // Jobs that ended still have to be taken off the queue; whoever sees one of them again finds its ring gone.
-  if (ended) await within(worker.close(), CLOSE_MS);
-  else await worker.close(true);
-}
-
-async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
-  const timer = new AbortController();
-  const bound = sleep(ms, false, { signal: timer.signal }).catch(() => false);
-  const ended = await Promise.race([work.then(() => true), bound]);
-  timer.abort();
-  return ended;
+  await within(worker.close(!ended), CLOSE_MS);
 }

@@ -43,7 +43,7 @@ export async function openRedis(
         prefix: options.prefix,
         connection,
         concurrency,
-        settings: { repeatStrategy: repeatStrategy([]) },
+        settings: { repeatStrategy: repeatStrategy(() => []) },
         ...WORKER_OPTIONS,
       });
     },

@@ -27,7 +27,8 @@ export interface BackendEvents {
 
 /** A connected BullMQ. */
 export interface Bull {
-  readonly queue: (name: QueueName, ticks: readonly Tick[]) => Queue;
+  /** `ticks` is asked for the schedules of the moment, so that one queue lasts. */
+  readonly queue: (name: QueueName, ticks: () => readonly Tick[]) => Queue;
   readonly worker: (name: QueueName, concurrency: number, handle: Handle) => Worker;
   /** Runs `fn` while no other process does. */
   readonly exclusive: <T>(fn: () => Promise<T>) => Promise<T>;
@@ -41,9 +42,11 @@ const STALLED_MS = 15_000;
 export const RECONNECT_MS = 1000;
 
 /** BullMQ asks this for the next time of a scheduler; our own function answers (see cron.ts). */
-export function repeatStrategy(ticks: readonly Tick[]) {
+export function repeatStrategy(ticks: () => readonly Tick[]) {
   return (millis: number, options: { pattern?: string; tz?: string }): number | undefined => {
-    const tick = ticks.find((known) => known.schedule.cron === options.pattern && known.zone === options.tz);
+    const tick = ticks().find(
+      (known) => known.schedule.cron === options.pattern && known.zone === options.tz,
+    );
     const schedule = tick?.schedule ?? {
       cron: options.pattern ?? '',
       gap: 'run-after' as const,

@@ -1,66 +1,26 @@
-import type { Config } from '../config/schema.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { CompareContext } from '../reconcile/compare-records.ts';
-import type { Db } from '../store/database.ts';
-import { deleteExpired } from '../store/retention.ts';
 import { claimRun, finishRun, RunTakenOver, yieldRun } from '../store/runs.ts';
 import { heartbeat, removeWorker } from '../store/workers.ts';
-import type { Consumer, QueueBackend, QueuedJob } from './backend.ts';
-import type { Tick } from './bull.ts';
-import { dispatchCompensations, dispatchRuns, dispatchUnknownTargets } from './dispatch.ts';
-import { endOrphans, GIVE_UP_BATCH, giveUpWaiting } from './give-up.ts';
-import type { Pair } from './pair.ts';
-import { type ReconcileDeps, reconcileStep } from './reconcile-window.ts';
-import { RELOOK_BATCH, relookDiffs } from './relook.ts';
-import { type Repeating, repeat } from './repeat.ts';
-import { runCompensation, type SendDeps, settleDue } from './run-compensation.ts';
-import { claimDueSlots, type Scheduled } from './schedule.ts';
-import { SETTLE_BATCH } from './settle.ts';
-import { sweep } from './sweep.ts';
-import type { Times } from './times.ts';
-
-/** What a worker process runs with; `app.ts` builds it. */
-export interface WorkerParts {
-  readonly db: Db;
-  readonly queue: QueueBackend;
-  readonly config: Config;
-  readonly workerId: string;
-  readonly version: string;
-  readonly configRevision: number | null;
-  readonly pairs: ReadonlyMap<string, Pair>;
-  readonly look: (pair: Pair) => CompareContext;
-  readonly times: Times;
-  readonly send: SendDeps;
-  readonly reconcile: (pair: Pair) => ReconcileDeps;
-  /** Evaluates alert conditions and delivers messages; one round each. */
-  readonly evaluateAlerts: () => Promise<void>;
-  readonly deliverAlerts: (signal: AbortSignal) => Promise<void>;
-  readonly summarise: () => void;
-  readonly logger: Logger;
-  /** Aborted when the worker must let go at once: reads stop, and the run goes on elsewhere. */
-  readonly stopping: AbortSignal;
-  /** True when this process works by the active configuration; only such a one touches schedules (rule 7.1). */
-  readonly isActive: () => Promise<boolean>;
-  /** False for a one-shot run, which leaves schedules to the server. */
-  readonly keepsSchedules: boolean;
-}
+import type { Consumer, QueuedJob } from './backend.ts';
+import { dispatchRuns } from './dispatch.ts';
+import { startLoops } from './loops.ts';
+import { reconcileStep } from './reconcile-window.ts';
+import type { Repeating } from './repeat.ts';
+import { runCompensation } from './run-compensation.ts';
+import { claimDueSlots } from './schedule.ts';
+import { within } from './within.ts';
+import { scheduledOf, type WorkerParts } from './worker-parts.ts';
 
 export interface RunningWorker {
-  /** Takes nothing new, lets what is in flight end within the bound, then lets go of the rest. */
+  /**
+   * Takes nothing new, lets what is in flight end within the bound, then lets go of the rest. Reads are let go of
+   * shortly before, so that their runs can still be given back.
+   */
   drain(withinMs: number): Promise<void>;
 }
 
-const PAUSE = {
-  dispatch: 250,
-  settle: 400,
-  upkeep: 10_000,
-  giveUp: 10_000,
-  relook: 10_000,
-  alerts: 2_000,
-  heartbeat: 5_000,
-  summary: 60_000,
-  retention: 3_600_000,
-} as const;
+/** Before its bound a drain lets go of reads this early, so that what they were for can be stored in time. */
+const LET_GO_MS = 2_000;
+const CLOSE_MS = 500;
 const RUN_CONCURRENCY = 4;
 /** A run that this process's configuration does not know is left to others for this long. */
 const NOT_MINE_MS = 5_000;
@@ -77,14 +37,36 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     'worker started',
   );
   return {
-    drain: async (withinMs) => {
-      await Promise.all(loops.map((loop) => loop.stop()));
-      await parts.send.checkpoint('in-drain');
-      await Promise.all(consumers.map((consumer) => consumer.close(withinMs)));
-      await removeWorker(parts.db, parts.workerId);
-      parts.logger.info({ event: 'worker.stopped', worker: parts.workerId }, 'worker stopped');
-    },
+    drain: (withinMs) => drain(parts, { loops, consumers, withinMs }),
   };
+}
+
+async function drain(
+  parts: WorkerParts,
+  running: { loops: readonly Repeating[]; consumers: readonly Consumer[]; withinMs: number },
+): Promise<void> {
+  const { loops, consumers, withinMs } = running;
+  const end = performance.now() + withinMs;
+  const left = () => end - performance.now();
+  const stopReads = setTimeout(() => parts.stopping.abort(), withinMs - Math.min(LET_GO_MS, withinMs / 4));
+  const stopped = Promise.allSettled(loops.map((loop) => loop.stop()));
+  await parts.send.checkpoint('in-drain');
+  const closed = Promise.allSettled(consumers.map((consumer) => consumer.close(left())));
+  const inTime = await within(Promise.all([stopped, closed]), left() + CLOSE_MS);
+  clearTimeout(stopReads);
+  parts.stopping.abort();
+  const { logger, workerId: worker } = parts;
+  if (!inTime) logger.warn({ event: 'worker.let-go', worker }, 'a part of the worker did not end in time');
+  await removed(parts);
+  logger.info({ event: 'worker.stopped', worker }, 'worker stopped');
+}
+
+/** A worker that could not say goodbye is forgotten by the others when it was not seen for some seconds. */
+async function removed({ db, workerId, logger }: WorkerParts): Promise<void> {
+  const gone = removeWorker(db, workerId).catch((err: unknown) =>
+    logger.warn({ event: 'worker.not-removed', worker: workerId, err }, 'the store did not answer'),
+  );
+  await within(gone, CLOSE_MS);
 }
 
 function startConsumers(parts: WorkerParts): Consumer[] {
@@ -126,20 +108,26 @@ function guarded(
     } catch (err) {
       if (err instanceof RunTakenOver)
         return parts.logger.info({ event: 'run.taken-over', err }, 'run taken over');
+      // Reads end with an error when the worker lets go of them; that is no failure.
+      if (parts.stopping.signal.aborted)
+        return parts.logger.info(
+          { event: 'job.let-go', data, err },
+          'let go of a job; its row goes on elsewhere',
+        );
       parts.logger.error({ event: 'job.failed', data, err }, 'a job failed; the sweep will find its row');
     }
   };
 }
 
-/** Does the steps of a run that are due, one after the other. */
+/** Does the steps of a run that are due, one after the other; a worker that drains begins no further one. */
 export async function stepRun(
   parts: Pick<
     WorkerParts,
-    'db' | 'workerId' | 'isActive' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping'
+    'db' | 'workerId' | 'isActive' | 'times' | 'pairs' | 'reconcile' | 'logger' | 'stopping' | 'send'
   >,
   id: string,
 ): Promise<void> {
-  for (;;) {
+  while (!parts.send.draining.aborted) {
     const run = await claimRun(parts.db, id, parts.workerId, parts.times.runLease);
     if (!run) return;
     const pair = parts.pairs.get(run.reconciliation);
@@ -161,24 +149,15 @@ export async function stepRun(
       await yieldRun(parts.db, run, { phase: run.phase, afterMs: NOT_MINE_MS });
       return;
     }
-    await reconcileStep(parts.reconcile(pair), run, parts.stopping);
+    try {
+      await reconcileStep(parts.reconcile(pair), run, parts.stopping.signal);
+    } catch (error) {
+      if (!parts.stopping.signal.aborted || error instanceof RunTakenOver) throw error;
+      await yieldRun(parts.db, run, { phase: run.phase, afterMs: 0, tries: run.tries });
+      parts.logger.info({ event: 'run.given-back', run: run.id }, 'let go of a run; it goes on elsewhere');
+      return;
+    }
   }
-}
-
-function scheduledOf(parts: WorkerParts): Scheduled[] {
-  return [...parts.pairs.values()].flatMap((pair) =>
-    pair.config.schedule
-      ? [
-          {
-            name: pair.name,
-            schedule: pair.config.schedule,
-            zone: pair.config.schedule.timezone ?? pair.zone,
-            mode: pair.config.mode,
-            revision: parts.configRevision,
-          },
-        ]
-      : [],
-  );
 }
 
 async function tick(parts: WorkerParts, name: string): Promise<void> {
@@ -187,109 +166,4 @@ async function tick(parts: WorkerParts, name: string): Promise<void> {
   if (!scheduled) return;
   const runs = await claimDueSlots(parts.db, scheduled);
   if (runs.length > 0) await dispatchRuns(parts.db, parts.queue, parts.send);
-}
-
-async function keepSchedules(parts: WorkerParts): Promise<void> {
-  if (!(await parts.isActive())) return;
-  const scheduled = scheduledOf(parts);
-  const ticks: Tick[] = scheduled.map(({ name, schedule, zone }) => ({ name, schedule, zone }));
-  // The slots first: they are the truth and need no queue.
-  for (const one of scheduled) await claimDueSlots(parts.db, one);
-  await parts.queue.keepTicks(ticks);
-}
-
-function startLoops(parts: WorkerParts): Repeating[] {
-  const loop = (name: string, pauseMs: number, round: (signal: AbortSignal) => Promise<boolean>) =>
-    repeat(name, pauseMs, parts.logger, round);
-  const once = (fn: (signal: AbortSignal) => Promise<unknown>) => async (signal: AbortSignal) => {
-    await fn(signal);
-    return false;
-  };
-  const { db, queue } = parts;
-  const dispatch = {
-    db,
-    queue,
-    timing: parts.send.timing,
-    times: parts.times,
-    targets: parts.config.targets,
-    checkpoint: parts.send.checkpoint,
-  };
-  const beat = { id: parts.workerId, version: parts.version, revision: parts.configRevision };
-  const loops = [
-    loop(
-      'dispatch',
-      PAUSE.dispatch,
-      once(() => dispatchCompensations(dispatch)),
-    ),
-    loop(
-      'dispatch-runs',
-      PAUSE.dispatch,
-      once(() => dispatchRuns(db, queue, parts.send)),
-    ),
-    loop(
-      'sweep',
-      parts.times.sweepPause,
-      once(() => sweep(db, parts.logger)),
-    ),
-    loop(
-      'alerts',
-      PAUSE.alerts,
-      once(() => parts.evaluateAlerts()),
-    ),
-    loop(
-      'deliver-alerts',
-      PAUSE.alerts / 2,
-      once((signal) => parts.deliverAlerts(signal)),
-    ),
-    loop('orphans', PAUSE.giveUp, async () => {
-      if (!(await parts.isActive())) return false;
-      await dispatchUnknownTargets(dispatch);
-      return (await endOrphans(parts.send, [...parts.pairs.keys()])) >= GIVE_UP_BATCH;
-    }),
-    loop(
-      'give-up',
-      PAUSE.giveUp,
-      async () => (await giveUpWaiting(parts.send, parts.config.targets)) >= GIVE_UP_BATCH,
-    ),
-    loop(
-      'heartbeat',
-      PAUSE.heartbeat,
-      once(() => heartbeat(db, beat)),
-    ),
-    loop(
-      'summary',
-      PAUSE.summary,
-      once(async () => parts.summarise()),
-    ),
-  ];
-  for (const pair of parts.pairs.values()) {
-    const look = parts.look(pair);
-    loops.push(
-      loop(
-        `settle ${pair.name}`,
-        PAUSE.settle,
-        async (signal) => (await settleDue(parts.send, pair, look, signal)) >= SETTLE_BATCH,
-      ),
-      loop(
-        `relook ${pair.name}`,
-        PAUSE.relook,
-        async (signal) => (await relookDiffs(db, pair, look, signal)) >= RELOOK_BATCH,
-      ),
-    );
-  }
-  if (!parts.keepsSchedules) return loops;
-  const { runs: runsMs, diffs: diffsMs } = parts.config.retention;
-  loops.push(
-    loop(
-      'schedules',
-      PAUSE.upkeep,
-      once(() => keepSchedules(parts)),
-    ),
-    loop(
-      'retention',
-      PAUSE.retention,
-      once(() => deleteExpired(db, { runsMs, diffsMs }, 10_000)),
-    ),
-  );
-  return loops;
 }

@@ -100,6 +100,12 @@ export async function assertSchema(db: Db): Promise<void> {
   }
 }
 
+/** Throws `TRU_SCHEMA_TOO_NEW` (exit 5) when the store does not allow this app any more; asks for nothing else. */
+export async function assertNotTooNew(db: Db): Promise<void> {
+  const oldestApp = await readOldestApp(db);
+  if (oldestApp > APP_LEVEL) throw tooNew(oldestApp);
+}
+
 async function applyOnce(trx: Db, migration: Migration, known: readonly Migration[]): Promise<boolean> {
   const applied = await readApplied(trx);
   const before = applied.find((row) => row.number === migration.number);

@@ -1,8 +1,21 @@
+import { DateTime } from 'luxon';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
 import { createBackend, type QueueBackend } from '../../src/jobs/backend.ts';
 import type { Tick } from '../../src/jobs/bull.ts';
+import { nextSlot } from '../../src/jobs/cron.ts';
 import { until } from '../support/wait.ts';
+
+/** The next day in March whose clock is put forward: the last Sunday. */
+function springDay(zone: string): DateTime {
+  const now = DateTime.now().setZone(zone);
+  const [next] = [now.year, now.year + 1]
+    .map((year) => DateTime.fromObject({ year, month: 3, day: 31 }, { zone }))
+    .map((last) => last.minus({ days: last.weekday % 7 }))
+    .filter((sunday) => sunday > now);
+  if (next === undefined) throw new Error('there is a spring every year');
+  return next;
+}
 
 /** What trueup needs of a queue, whatever carries it. */
 export function describeQueue(
@@ -159,6 +172,20 @@ export function describeQueue(
       const ticks = await backend.listTicks();
       expect(ticks.map((found) => found.name)).toEqual(['orders']);
       expect(new Date(ticks[0]?.next ?? 0).toISOString()).toMatch(/T06:30:00/);
+    });
+
+    it('asks the rules of the moment for the next time', async () => {
+      const backend = await (await place()).open();
+      const zone = 'Europe/Berlin';
+      const day = springDay(zone);
+      // 02:30 does not exist on that day: one rule runs after the gap, the other a year later.
+      const { schedule } = tick('orders', `30 2 ${day.day} ${day.month} *`);
+      for (const gap of ['run-after', 'skip', 'run-after'] as const) {
+        await backend.keepTicks([{ name: 'orders', zone, schedule: { ...schedule, gap } }]);
+        const [found] = await backend.listTicks();
+        const wanted = nextSlot({ ...schedule, gap }, zone, Date.now())?.nominal ?? '';
+        expect(new Date(found?.next ?? 0).getTime()).toBe(Date.parse(wanted));
+      }
     });
 
     it('makes one scheduler when several nodes start at once', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Db, openDatabase } from '../../src/store/database.ts';
+import { APP_LEVEL } from '../../src/store/migrate.ts';
 import { createDatabase, createStore } from '../support/database.ts';
 import { start, trueup, trueupJson, up } from '../support/e2e-cli.ts';
 import { ordersConfig, writeConfig } from '../support/e2e-config.ts';
@@ -12,6 +13,7 @@ import { startServer } from '../support/http-server.ts';
 import { redisUrl } from '../support/redis.ts';
 import { onPath, startRedis } from '../support/redis-server.ts';
 import { sparePort } from '../support/spare-port.ts';
+import { until } from '../support/wait.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -138,6 +140,50 @@ describe('trueup up', () => {
       { code: 0, signal: null },
       { code: 0, signal: null },
     ]);
+  });
+
+  it('drains and ends with 5 when the store is migrated beyond it, and does not start on it again', async () => {
+    const shop = await openShop();
+    const storeUrl = await storeOf(createDatabase);
+    const path = await configOf(shop, storeUrl);
+    const { child } = await up(path);
+    stops.push(() => child.stop());
+    const db = openDb(storeUrl);
+    // What a newer release does at the end of its rollout.
+    await db('schema_migration').insert({ number: 9999, name: '9999_later', checksum: 'x' });
+    await db('meta').update({ oldest_app: APP_LEVEL + 1 });
+    expect(await child.exited).toEqual({ code: 5, signal: null });
+    const said = child.lines.map(({ text }) => text).join('\n');
+    expect(said).toContain('"event":"worker.stopped"');
+    expect(said).toMatch(/the store's schema needs an app of level \d+/);
+    expect(await db('worker').select()).toEqual([]);
+    for (const command of ['up', 'worker']) {
+      expect(await trueup([command, '--config', path])).toMatchObject({
+        code: 5,
+        stderr: expect.stringContaining('install the newer trueup version'),
+      });
+    }
+  });
+
+  it('on a store that moved to another server sends nothing until a person releases it', async () => {
+    const shop = await openShop();
+    await shop.data.place(orders('lost', 2));
+    const storeUrl = await storeOf(createDatabase);
+    const path = await configOf(shop, storeUrl);
+    await trueupJson(['migrate', '--config', path]);
+    const db = openDb(storeUrl);
+    await db('meta').update({ system_identifier: '7000000000000000000' });
+    const { child } = await up(path);
+    stops.push(() => child.stop());
+    const words = ['run', 'orders', '--last', '1h', '--mode', 'compensate', '--config', path];
+    const [handed] = await trueupJson<{ run: string }[]>([...words, '--detach']);
+    await child.waitForLine(new RegExp(`"event":"run.done","run":"${handed?.run}"`), { timeoutMs: 30_000 });
+    const told = () => db('alert').where({ kind: 'replay-held', reconciliation: 'store', state: 'open' });
+    await until('the hold is an alert', async () => (await told()).length === 1);
+    expect(await shop.data.effects()).toEqual(new Map());
+    await trueup(['release', 'store', '--reason', 'compared with the target', '--config', path]);
+    await until('both are booked', async () => (await shop.data.effects()).size === 2, { timeoutMs: 30_000 });
+    expect([...(await shop.data.effects()).values()]).toEqual([1, 1]);
   });
 
   it('ends with 75 and a hint when its port is taken, and leaves no worker behind', async () => {

@@ -29,7 +29,8 @@ export interface RunningApp {
   /** A run over the last hour; gives its id at once. */
   createRun(mode?: RunMode): Promise<string>;
   start(): Promise<void>;
-  stop(): Promise<void>;
+  /** Drains, ten seconds at most when left out. */
+  stop(drainMs?: number): Promise<void>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -86,9 +87,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       if (run === null) throw new Error(`run ${id} is gone`);
       return run;
     },
-    async stop() {
+    async stop(drainMs = DRAIN_MS) {
       app.draining.abort();
-      await worker?.drain(DRAIN_MS);
+      await worker?.drain(drainMs);
       await app.close();
       await store.close();
     },

@@ -11,12 +11,14 @@ import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
 import { createLogger, type Logger } from '../../observe/logger.ts';
 import { activeRevision } from '../../store/config-revisions.ts';
 import { readMeta } from '../../store/meta.ts';
-import { assertSchema, schemaState } from '../../store/migrate.ts';
+import { assertNotTooNew, assertSchema, schemaState } from '../../store/migrate.ts';
 import { storeSnapshot } from '../../store/snapshot.ts';
 import { actor, openSession } from '../session.ts';
 
 /** What is in flight at a stop may take this long to end. */
 const DRAIN_MS = 20_000;
+/** After a drain whatever still holds the process (a call that nobody answers) is left for this long. */
+const LAST_MS = 1_000;
 /** How often a process looks whether another configuration was activated. */
 const FOLLOW_MS = 2_000;
 
@@ -84,17 +86,19 @@ async function serveRevision(
       },
       `trueup is up: ${url}`,
     );
-    const next = await nextConfig(store, app, stop);
+    const next = await whatNext(store, app, stop);
     logger.info(
-      { event: next ? 'config.superseded' : 'draining' },
-      next
+      { event: next.kind === 'config' ? 'config.superseded' : 'draining' },
+      next.kind === 'config'
         ? 'another configuration was activated; going on with it'
         : 'stopping: what is in flight ends first; stop again to end at once',
     );
+    if (next.kind === 'too-new') endInTime(logger, next.error.exit);
     app.draining.abort();
     await worker.drain(DRAIN_MS);
     worker = undefined;
-    return next;
+    if (next.kind === 'too-new') throw next.error;
+    return next.kind === 'config' ? next.loaded : undefined;
   } finally {
     await worker?.drain(0);
     await app.close();
@@ -113,18 +117,26 @@ async function activeConfig(store: Store, given: LoadedConfig): Promise<LoadedCo
   return active.digest === given.digest ? given : loadStored(active.document, given.path, process.env);
 }
 
-/** Resolves with the next configuration, or with nothing when it is time to stop. */
-async function nextConfig(store: Store, app: App, stop: AbortSignal): Promise<LoadedConfig | undefined> {
+type Next =
+  | { readonly kind: 'stop' }
+  | { readonly kind: 'config'; readonly loaded: LoadedConfig }
+  /** A newer release migrated the store meanwhile and no longer allows this one (rule 7.2). */
+  | { readonly kind: 'too-new'; readonly error: TrueupError };
+
+/** Resolves when another configuration is active, when the store has outgrown this app, or when it is time to stop. */
+async function whatNext(store: Store, app: App, stop: AbortSignal): Promise<Next> {
   let refused: number | null = null;
   let candidate: number | null = null;
   while (!stop.aborted) {
     await pause(FOLLOW_MS, stop);
     try {
+      await assertNotTooNew(store.db);
       const { activeRevision: active } = await readMeta(store.db);
       if (active === null || active === app.configRevision || active === refused) continue;
       candidate = active;
-      return await activeConfig(store, app.loaded);
+      return { kind: 'config', loaded: await activeConfig(store, app.loaded) };
     } catch (err) {
+      if (err instanceof TrueupError && err.exit === EXIT.schema) return { kind: 'too-new', error: err };
       // Only what this revision itself lacks is final; a store that did not answer is asked again.
       if (err instanceof ConfigError) refused = candidate;
       // A store that does not answer, or a revision that needs what this process has not: go on as before.
@@ -134,7 +146,7 @@ async function nextConfig(store: Store, app: App, stop: AbortSignal): Promise<Lo
       );
     }
   }
-  return undefined;
+  return { kind: 'stop' };
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -155,6 +167,7 @@ function stopSignals(logger: Logger): { signal: AbortSignal; end(): void } {
       process.exit(130);
     }
     asked.abort();
+    endInTime(logger, EXIT.clean);
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   return {
@@ -163,6 +176,17 @@ function stopSignals(logger: Logger): { signal: AbortSignal; end(): void } {
       process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     },
   };
+}
+
+/**
+ * The process ends with the bound of the drain, also when something it let go of does not end: nothing is lost by that,
+ * since what was in flight stands in the store.
+ */
+function endInTime(logger: Logger, code: number): void {
+  setTimeout(() => {
+    logger.warn({ event: 'ended-by-bound' }, 'something did not end in time and was left behind');
+    process.exit(code);
+  }, DRAIN_MS + LAST_MS).unref();
 }
 
 /** One web server for the process; it answers for the app that is served now. */

@@ -1,10 +1,8 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Catalogue, CatalogueTable } from '../../config/catalogue.ts';
-import type { Secret } from '../../config/secret.ts';
-import type { SideError } from '../side.ts';
-import { serverOf } from './connect-hint.ts';
-import { toSideError } from './postgres-errors.ts';
+import { displayUrl, type Secret } from '../../config/secret.ts';
+import { SideError } from '../side.ts';
 
 const CONNECT_MS = 5000;
 const STATEMENT_MS = 15_000;
@@ -52,8 +50,7 @@ interface Row {
  */
 export async function readCatalogue(url: Secret, signal: AbortSignal): Promise<Catalogue> {
   signal.throwIfAborted();
-  const { server, database } = serverOf(url.reveal());
-  const where = `postgres ${database} at ${server}`;
+  const where = `postgres ${displayUrl(url)}`;
   // A socket of our own: pg's `end()` waits for ever when the other end does not answer.
   const socket = new Socket();
   const client = new pg.Client({
@@ -102,6 +99,11 @@ function tableOf(row: Row): CatalogueTable {
 }
 
 function sideError(where: string, error: unknown, lost: Error | undefined): SideError {
-  const silent = error instanceof Error && error.message === '' && lost !== undefined;
-  return toSideError(silent ? lost : error, where);
+  const refused = error instanceof pg.DatabaseError;
+  const message =
+    error instanceof Error && error.message !== '' ? error.message : (lost?.message ?? 'no answer');
+  return new SideError(refused ? 'TRU_SIDE_REFUSED' : 'TRU_SIDE_UNREACHABLE', where, message, {
+    transient: !refused,
+    cause: error,
+  });
 }

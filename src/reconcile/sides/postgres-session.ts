@@ -67,7 +67,7 @@ export class PostgresSession {
     signal.throwIfAborted();
     let client: pg.PoolClient;
     try {
-      client = await this.#pool.connect();
+      client = await untilAborted(this.#pool.connect(), signal);
     } catch (error) {
       signal.throwIfAborted();
       throw toSideError(error, this.#where);
@@ -84,6 +84,26 @@ export class PostgresSession {
 
   async close(): Promise<void> {
     await this.#pool.end();
+  }
+}
+
+/** A server that accepts and says nothing is not waited for; a connection that still comes goes back to the pool. */
+async function untilAborted(connecting: Promise<pg.PoolClient>, signal: AbortSignal): Promise<pg.PoolClient> {
+  let giveUp: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    giveUp = () => reject(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+  });
+  try {
+    return await Promise.race([connecting, aborted]);
+  } catch (error) {
+    connecting.then(
+      (client) => client.release(),
+      () => undefined,
+    );
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
   }
 }
 
