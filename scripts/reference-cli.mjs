@@ -51,7 +51,7 @@ JSON lines. \`--config\` and \`--format\` stand before or after the name of the 
 | 4 | a person is needed: \`run\` escalated something or is on hold, \`doctor\` found something wrong |
 | 5 | the store's schema is missing, too old or too new |
 | 6 | \`run\` was incomplete or undecided, which never reads as clean |
-| 75 | temporary: a server cannot be reached now |
+| 75 | temporary: a server cannot be reached now, or refuses this user; the file is not at fault |
 | 130 | \`up\` or \`worker\` was stopped twice, and ended at once |
 
 `;

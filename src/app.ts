@@ -8,6 +8,7 @@ import type { Environment, Store } from './app/store.ts';
 import { VERSION } from './app/version.ts';
 import { type GateTiming, MINUTE } from './compensate/gate/watermark.ts';
 import type { LoadedConfig } from './config/load.ts';
+import { createRedactor } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { Secret } from './config/secret.ts';
 import { createBackend, type QueueBackend } from './jobs/backend.ts';
@@ -96,7 +97,7 @@ export async function openApp(
   const draining = new AbortController();
   const stopping = new AbortController();
   const pairs = openPairs(
-    config,
+    loaded,
     gatedReads(config, db, timing, (target, seconds) => metrics.gateWaited(target, 'read', seconds)),
     ports.openSide,
   );
@@ -108,7 +109,7 @@ export async function openApp(
   const summary = createAttemptSummary(logger);
   const listeners = { logger, summary, metrics };
   const channels = Object.entries(config.alerts.channels).map(([name, channel]) =>
-    createChannel(name, channel),
+    createChannel(name, channel, createRedactor(loaded.secrets)),
   );
   const send: SendDeps = {
     db,

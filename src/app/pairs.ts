@@ -1,28 +1,34 @@
 import type { GateTiming } from '../compensate/gate/watermark.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { createRedactor } from '../config/redact.ts';
 import type { Config, SideConfig } from '../config/schema.ts';
 import type { Pair } from '../jobs/pair.ts';
 import { takeTurn } from '../jobs/read-gate.ts';
 import type { ReadGate, Side } from '../reconcile/side.ts';
 import { createSide } from '../reconcile/sides/create.ts';
+import { maskedSide } from '../reconcile/sides/masked-side.ts';
 import type { Db } from '../store/database.ts';
 import { grantRead } from '../store/grants.ts';
 
 /** Opens the sides of every reconciliation; nothing is connected before the first read. */
 export function openPairs(
-  config: Config,
+  { config, secrets }: LoadedConfig,
   readGate: ReadGate,
   openSide: typeof createSide = createSide,
 ): Map<string, Pair> {
+  const redact = createRedactor(secrets);
   return new Map(
     Object.entries(config.reconciliations).map(([name, reconciliation]) => {
-      const open = (side: SideConfig, sideName: string): Side =>
-        openSide(side, {
+      const open = (side: SideConfig, sideName: string): Side => {
+        const opened = openSide(side, {
           name: `${name} ${sideName}`,
           keyNames: reconciliation.key,
           rules: reconciliation.compare,
           targets: config.targets,
           readGate,
         });
+        return maskedSide(opened, redact);
+      };
       const source = open(reconciliation.source, 'source');
       const downstream = open(reconciliation.downstream, 'downstream');
       return [name, { name, config: reconciliation, zone: config.timezone, source, downstream }];

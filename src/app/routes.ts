@@ -1,8 +1,10 @@
 import type { Sender } from '../compensate/action.ts';
 import { createSender } from '../compensate/actions/create.ts';
+import { maskedSender } from '../compensate/actions/masked-sender.ts';
 import type { GateTiming } from '../compensate/gate/watermark.ts';
 import { repairByName } from '../compensate/plan.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import { createRedactor } from '../config/redact.ts';
 import type { Repair, Target } from '../config/schema.ts';
 import { LookBatch } from '../jobs/look-batch.ts';
 import type { Pair } from '../jobs/pair.ts';
@@ -54,10 +56,11 @@ export class Routes {
   #sender(name: string, repair: Repair): Sender {
     const known = this.#senders.get(name);
     if (known) return known;
-    const { config, directory } = this.#deps.loaded;
+    const { config, directory, secrets } = this.#deps.loaded;
     const target = config.targets[repair.target];
     if (!target) throw new Error(`no target ${repair.target}`);
-    const made = createSender(repair.action, { targetName: repair.target, target, baseDirectory: directory });
+    const options = { targetName: repair.target, target, baseDirectory: directory };
+    const made = maskedSender(createSender(repair.action, options), createRedactor(secrets));
     this.#senders.set(name, made);
     return made;
   }

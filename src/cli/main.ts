@@ -2,7 +2,6 @@
 import { Command, CommanderError } from 'commander';
 import { VERSION } from '../app.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { createRedactor } from '../config/redact.ts';
 import { EXIT, TrueupError } from '../error.ts';
 import { SideError } from '../reconcile/side.ts';
 import { isTransientDatabaseError } from '../store/database.ts';
@@ -19,6 +18,7 @@ import { registerStore } from './commands/store.ts';
 import { registerTargets } from './commands/targets.ts';
 import { registerUp } from './commands/up.ts';
 import { say } from './output.ts';
+import { printable } from './session.ts';
 
 const program = new Command('trueup')
   .description(
@@ -63,25 +63,20 @@ function report(error: unknown): number {
     return error.exit;
   }
   if (error instanceof TrueupError) {
-    say(`error: ${error.message}${error.hint ? `\n  ${error.hint}` : ''}`);
+    say(printable(`error: ${error.message}${error.hint ? `\n  ${error.hint}` : ''}`));
     return error.exit;
   }
   if (error instanceof SideError) {
-    say(`error: ${error.message}`);
-    if (error.transient)
-      say('  check the address of this side, that its server runs, and that this host may reach it');
-    return error.transient ? EXIT.temporary : EXIT.usage;
+    say(printable(`error: ${error.message}`));
+    return error.exit;
   }
-  // An error of a driver may repeat an address; what stands in URLs is hidden in any case.
-  const redact = createRedactor([]);
+  const words = error instanceof Error ? error.message : String(error);
   if (isTransientDatabaseError(error)) {
-    say(
-      redact(`error: the store cannot be reached: ${error instanceof Error ? error.message : String(error)}`),
-    );
+    say(printable(`error: the store cannot be reached: ${words}`));
     say('  check DATABASE_URL (store.url), that the server runs, and that this host may reach it');
     return EXIT.temporary;
   }
-  say(redact(`unexpected error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`));
+  say(printable(`unexpected error: ${error instanceof Error ? (error.stack ?? words) : words}`));
   return EXIT.unexpected;
 }
 

@@ -40,11 +40,20 @@ function formatOf(command: Command): Format {
   return parseFormat(command.optsWithGlobals<GlobalOptions>().format ?? 'table');
 }
 
+/** Until a config is read: passwords of addresses. Afterwards also every secret of the config. */
+let hide = createRedactor([]);
+
+/** A text as it may be printed when a command ends with an error, whatever a driver put into it. */
+export function printable(text: string): string {
+  return hide(text);
+}
+
 /** Short commands log warnings only: their answer is on stdout. A server logs what the config says. */
 export async function openSession(command: Command, level?: LogLevel): Promise<Session> {
   const format = formatOf(command);
   const loaded = await loadConfig(configPath(command), process.env);
   const redact = createRedactor(loaded.secrets);
+  hide = redact;
   const logger = createLogger({ level: level ?? loaded.config.log.level, redact });
   return { loaded, logger, format, redact };
 }

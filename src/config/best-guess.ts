@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type SchemaProblem, schemaProblems } from './issues.ts';
-import { isWithin, type Path, valueAt } from './path.ts';
+import { formatPath, isWithin, type Path, valueAt } from './path.ts';
 import { formsAt } from './schema-walk.ts';
 
 export interface Guess<Output> {
@@ -43,14 +43,35 @@ export function parseWithBestGuess<Output>(schema: z.ZodType<Output>, document: 
     const result = schema.safeParse(current);
     if (result.success) return { problems, config: result.data, broken };
     const found = schemaProblems(schema, current, result.error.issues);
-    for (const problem of found) {
-      if (!broken.some((path) => isWithin(problem.path, path))) problems.push(problem);
+    // A mistyped key before the missing one that it was meant to be.
+    const inOrder = [...found].sort(
+      (a, b) => Number(b.correction.kind === 'rename') - Number(a.correction.kind === 'rename'),
+    );
+    for (const problem of inOrder) {
+      if (!isEcho(problem, problems, broken)) problems.push(problem);
       const corrected = correct(schema, current, giveUp(problem, broken));
       current = corrected.document;
       if (!corrected.understood) broken.push(corrected.path);
     }
   }
   return { problems, config: undefined, broken };
+}
+
+/** Said already, or about a place whose content is not what was written: a list is empty because its item was taken out. */
+function isEcho(problem: SchemaProblem, told: readonly SchemaProblem[], broken: readonly Path[]): boolean {
+  const about = formatPath(problem.path);
+  const { predicate } = problem;
+  return (
+    (predicate === 'is missing' && told.some((one) => isRenamedTo(one, problem.path))) ||
+    broken.some((path) => isWithin(problem.path, path) || isWithin(path, problem.path)) ||
+    told.some((one) => formatPath(one.path) === about && one.predicate === predicate)
+  );
+}
+
+function isRenamedTo({ path, correction }: SchemaProblem, missing: Path): boolean {
+  return (
+    correction.kind === 'rename' && formatPath([...path.slice(0, -1), correction.to]) === formatPath(missing)
+  );
 }
 
 /** Where an earlier correction did not help, all of what holds the mistake goes. */
@@ -80,7 +101,9 @@ function correct(
   // Left out, the default holds; a required value needs something in its place.
   const without = withValue(document, path, undefined);
   const spot = formsAt(schema, without, path);
-  const required = spot.length > 0 && isRequired(schema, without, path);
+  // An item taken out of a list would move those behind it to other places.
+  const item = typeof path.at(-1) === 'number';
+  const required = item || (spot.length > 0 && isRequired(schema, without, path));
   if (!required) return { document: without, path, understood: false };
   const standIn = STAND_INS.find((value) => spot.some((form) => z.safeParse(form.schema, value).success));
   return { document: withValue(document, path, standIn), path, understood: false };
@@ -101,8 +124,7 @@ function withValue(document: unknown, path: Path, value: unknown): unknown {
   if (document === null || typeof document !== 'object') return document;
   if (Array.isArray(document)) {
     const copy = [...document];
-    if (value === undefined && rest.length === 0) copy.splice(Number(part), 1);
-    else copy[Number(part)] = withValue(copy[Number(part)], rest, value);
+    copy[Number(part)] = withValue(copy[Number(part)], rest, value);
     return copy;
   }
   const next = rest.length === 0 ? value : withValue(valueAt(document, [part]), rest, value);

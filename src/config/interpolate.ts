@@ -11,7 +11,7 @@ export interface Outside {
 export interface Interpolated {
   /** The document with every `${...}` replaced. */
   readonly document: unknown;
-  /** What came from the environment or a file, by the place it went to: possibly a secret. Defaults are not. */
+  /** What came from `${env:...}` or a file, by the place it went to: possibly a secret. Defaults are not. */
   readonly values: readonly { readonly path: Path; readonly text: string }[];
   /** The string values that held a `${...}`, with the text of the file. */
   readonly interpolated: readonly { readonly path: Path; readonly written: string }[];
@@ -19,15 +19,16 @@ export interface Interpolated {
 }
 
 const MARK = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
-const ENV = /^env:([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
+const ENV = /^(env|plain):([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 const FILE = /^file:([\s\S]+)$/;
 const ABSENT = Symbol('absent');
-const FORMS = `write \${env:NAME}, \${env:NAME:-default} or \${file:/path}; a literal \${ is written $\${`;
+const FORMS = `write \${env:NAME}, \${env:NAME:-default}, \${plain:NAME} or \${file:/path}; a literal \${ is written $\${`;
 
 /**
  * Replaces `${env:NAME}`, `${env:NAME:-default}` (the default also stands in for an empty variable) and
  * `${file:/path}` (without its last line break) in every string value. `$${` gives `${`. A value that is nothing but
- * `${env:NAME:-}` and stays empty is left out, so that `url: ${env:DATABASE_URL:-}` means "not set".
+ * `${env:NAME:-}` and stays empty is left out, so that `url: ${env:DATABASE_URL:-}` means "not set". `${plain:NAME}` is
+ * `${env:NAME}` for a value that a person declares to be no secret.
  */
 export function interpolate(document: unknown, outside: Outside): Interpolated {
   const values: { path: Path; text: string }[] = [];
@@ -61,13 +62,13 @@ export function interpolate(document: unknown, outside: Outside): Interpolated {
       found = true;
       const answer = resolve(inner, outside);
       if ('text' in answer) {
-        if (answer.outside && answer.text !== '') values.push({ path, text: answer.text });
+        if (answer.secret && answer.text !== '') values.push({ path, text: answer.text });
         return answer.text;
       }
       problems.push({ path, ...answer });
       return '';
     });
-    if (text === '' && /^\$\{env:[^}]*:-\}$/.test(written)) return ABSENT;
+    if (text === '' && /^\$\{(env|plain):[^}]*:-\}$/.test(written)) return ABSENT;
     if (found) interpolated.push({ path, written });
     return text;
   };
@@ -76,30 +77,30 @@ export function interpolate(document: unknown, outside: Outside): Interpolated {
   return { document: top === ABSENT ? undefined : top, values, interpolated, problems };
 }
 
-type Answer = { text: string; outside: boolean } | { message: string; hint: string };
+type Answer = { text: string; secret: boolean } | { message: string; hint: string };
 
 function resolve(inner: string | undefined, outside: Outside): Answer {
   if (inner === undefined) return { message: `has a \${ without its }`, hint: FORMS };
   const env = ENV.exec(inner);
-  if (env !== null) return resolveEnv(env[1] ?? '', env[2], outside);
+  if (env !== null) return resolveEnv(env[1] ?? '', env[2] ?? '', env[3], outside);
   const file = FILE.exec(inner);
   if (file === null) return { message: `cannot use \${${inner}}`, hint: FORMS };
   const path = file[1] ?? '';
   const answer = outside.file(path);
-  if ('text' in answer) return { text: answer.text.replace(/\r?\n$/, ''), outside: true };
+  if ('text' in answer) return { text: answer.text.replace(/\r?\n$/, ''), secret: true };
   return {
     message: `needs the file ${path}, which cannot be read (${answer.unreadable})`,
     hint: 'create the file, or give this process the right to read it',
   };
 }
 
-function resolveEnv(name: string, fallback: string | undefined, outside: Outside): Answer {
+function resolveEnv(form: string, name: string, fallback: string | undefined, outside: Outside): Answer {
   const value = outside.env(name);
   if (fallback !== undefined && (value === undefined || value === ''))
-    return { text: fallback, outside: false };
-  if (value !== undefined) return { text: value, outside: true };
+    return { text: fallback, secret: false };
+  if (value !== undefined) return { text: value, secret: form === 'env' };
   return {
     message: `needs the environment variable ${name}, which is not set`,
-    hint: `set ${name}, or give a default: \${env:${name}:-default}`,
+    hint: `set ${name}, or give a default: \${${form}:${name}:-default}`,
   };
 }

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { nearest, suggest } from './nearest.ts';
 import { type Path, valueAt } from './path.ts';
 import { type Form, formsAt, knownKeys } from './schema-walk.ts';
@@ -13,7 +13,7 @@ export interface SchemaProblem {
   readonly showsValue: boolean;
   readonly correction:
     | { readonly kind: 'rename'; readonly to: string }
-    | { readonly kind: 'replace'; readonly value: string }
+    | { readonly kind: 'replace'; readonly value: unknown }
     | { readonly kind: 'none' };
 }
 
@@ -35,13 +35,13 @@ export function schemaProblems(
       case 'unrecognized_keys':
         return issue.keys.map((key) => unknownKey(path, key, knownKeys(forms), value));
       case 'invalid_key':
-        return issue.issues.map((inner) => ({ ...said(path, inner.message), showsValue: false }));
+        return issue.issues.map((inner) => invalidName(path, inner.message));
       case 'invalid_union':
         return union(issue, path, forms, value, from);
       case 'invalid_value':
         return [wrongChoice(path, value, issue.values.map(String), forms)];
       case 'invalid_type':
-        return [value === undefined ? missing(path, forms) : wrongType(path, value, [issue.expected])];
+        return [value === undefined ? missing(path, forms) : wrongType(path, value, [issue.expected], forms)];
       case 'too_small':
       case 'too_big':
         return [outOfRange(issue, path)];
@@ -64,6 +64,18 @@ function said(path: Path, message: string): SchemaProblem {
   };
 }
 
+/** Names are written by a person in the file, so a near one can be proposed. */
+function invalidName(path: Path, message: string): SchemaProblem {
+  const problem = said(path, message);
+  const near = String(path.at(-1) ?? '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]+/g, '-')
+    .replace(/^[^a-z]+|-+$/g, '')
+    .slice(0, 63);
+  const hint = near === '' ? problem.hint : `did you mean "${near}"? ${problem.hint}`;
+  return { ...problem, hint, showsValue: false };
+}
+
 function unknownKey(path: Path, key: string, known: readonly string[], object: unknown): SchemaProblem {
   const free = known.filter((name) => valueAt(object, [name]) === undefined);
   const near = nearest(key, free);
@@ -84,7 +96,9 @@ function missing(
   const description = forms.find((form) => form.description !== undefined)?.description;
   const hint =
     allowed.length > 0
-      ? `write one of: ${allowed.join(', ')}`
+      ? allowed.length === 1
+        ? `add ${path.at(-1)}: ${allowed[0]}`
+        : `add ${path.at(-1)}: one of ${allowed.join(', ')}`
       : `add ${path.at(-1)}: ${description ?? expected(forms)}`;
   return { path, predicate: 'is missing', hint, showsValue: false, correction: NONE };
 }
@@ -96,6 +110,8 @@ function wrongChoice(
   forms: readonly Form[],
 ): SchemaProblem {
   if (value === undefined) return missing(path, forms, allowed);
+  const meant = unquoted(value, forms);
+  if (meant !== undefined) return quotedForNothing(path, meant);
   const near = typeof value === 'string' ? nearest(value, allowed) : undefined;
   return {
     path,
@@ -106,15 +122,57 @@ function wrongChoice(
   };
 }
 
-function wrongType(path: Path, value: unknown, types: readonly string[]): SchemaProblem {
+/** The number or boolean that a quoted text would be without its quotes, where one may stand. */
+function unquoted(value: unknown, forms: readonly Form[]): number | boolean | undefined {
+  if (typeof value !== 'string') return undefined;
+  const candidates = [
+    ...(/^-?\d+(\.\d+)?$/.test(value) ? [Number(value)] : []),
+    ...(value === 'true' || value === 'false' ? [value === 'true'] : []),
+  ];
+  return candidates.find((candidate) => forms.some((form) => z.safeParse(form.schema, candidate).success));
+}
+
+function quotedForNothing(path: Path, meant: number | boolean): SchemaProblem {
+  const predicate = `is a text, not ${typeof meant === 'number' ? 'a number' : 'true or false'}`;
+  const correction = { kind: 'replace', value: meant } as const;
+  return { path, predicate, hint: 'write it without quotes', showsValue: true, correction };
+}
+
+/** How a value of this type is written, for someone who wrote another. */
+const WRITTEN: Readonly<Record<string, string>> = {
+  array: 'a list, such as [a, b]',
+  object: 'keys below it, each on a line of its own and indented',
+  record: 'names below it, each on a line of its own and indented',
+};
+
+function wrongType(
+  path: Path,
+  value: unknown,
+  types: readonly string[],
+  forms: readonly Form[],
+): SchemaProblem {
+  const meant = unquoted(value, forms);
+  if (meant !== undefined) return quotedForNothing(path, meant);
+  const isDuration = forms.some(({ description }) => description?.includes('(a duration:') === true);
+  if (isDuration && typeof value === 'number')
+    return {
+      path,
+      predicate: 'has no unit',
+      hint: `write one, such as ${value}s or ${value}m`,
+      showsValue: true,
+      correction: NONE,
+    };
   const quoted = types.includes('string') && (typeof value === 'number' || typeof value === 'boolean');
   const wanted = types.map(typeWord).join(' or ');
+  const write = path.length === 0 ? 'begin with version: 1, or write a file with: trueup init' : undefined;
   if (value === null)
     return { path, predicate: 'is empty', hint: `write ${wanted}`, showsValue: false, correction: NONE };
   return {
     path,
-    predicate: `is ${typeWord(kindOf(value))}, not ${wanted}`,
-    hint: quoted ? 'put it in quotes' : `write ${wanted}`,
+    predicate: `is ${typeWord(kindOf(value, types))}, not ${wanted}`,
+    hint: quoted
+      ? 'put it in quotes'
+      : (write ?? `write ${types.map((type) => WRITTEN[type] ?? typeWord(type)).join(', or ')}`),
     showsValue: typeof value !== 'object',
     correction: NONE,
   };
@@ -160,12 +218,13 @@ function union(
   if (meant !== undefined) return meant.flatMap((inner) => from(inner, path));
   const allowed = choices(forms);
   if (allowed.length === 0 || typeof value !== 'string') {
-    const types = [...new Set(forms.map((form) => form.schema._zod.def.type))];
+    const types = [...new Set(forms.map(typeOf))];
     return [
       wrongType(
         path,
         value,
         types.filter((type) => type !== 'enum' && type !== 'literal'),
+        forms,
       ),
     ].map((problem) =>
       allowed.length === 0
@@ -175,6 +234,7 @@ function union(
   }
   const others = forms.filter((form) => !['enum', 'literal'].includes(form.schema._zod.def.type));
   const problem = wrongChoice(path, value, allowed, forms);
+  if (unquoted(value, forms) !== undefined) return [problem];
   return [others.length === 0 ? problem : { ...problem, hint: `${problem.hint}, or ${expected(others)}` }];
 }
 
@@ -191,11 +251,19 @@ function choices(forms: readonly Form[]): string[] {
 }
 
 function expected(forms: readonly Form[]): string {
-  return [...new Set(forms.map((form) => typeWord(form.schema._zod.def.type)))].join(' or ');
+  return [...new Set(forms.map((form) => typeWord(typeOf(form))))].join(' or ');
 }
 
-function kindOf(value: unknown): string {
+/** `int` for whole numbers, which the schema calls numbers with a format. */
+function typeOf({ schema }: Form): string {
+  const { def } = schema._zod;
+  return def.type === 'number' && 'format' in def && def.format === 'safeint' ? 'int' : def.type;
+}
+
+function kindOf(value: unknown, wanted: readonly string[]): string {
   if (value === null) return 'null';
+  if (typeof value === 'number' && wanted.includes('int'))
+    return Number.isFinite(value) ? 'fraction' : 'infinite';
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
@@ -203,6 +271,8 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   string: 'a text',
   number: 'a number',
   int: 'a whole number',
+  fraction: 'a fraction',
+  infinite: 'no finite number',
   boolean: 'true or false',
   array: 'a list',
   object: 'a group of keys',

@@ -13,8 +13,8 @@ interface Json {
 /** What may stand wherever a number, a choice or a shaped text is expected. */
 const FROM_OUTSIDE = {
   type: 'string',
-  pattern: '\\$\\{(env|file):[^}]+\\}',
-  description: `\${env:NAME}, \${env:NAME:-default} or \${file:/path}`,
+  pattern: '\\$\\{(env|plain|file):[^}]+\\}',
+  description: `\${env:NAME}, \${env:NAME:-default}, \${plain:NAME} (no secret) or \${file:/path}`,
 };
 
 /** The JSON Schema of a config file, for editors: `config/trueup.schema.json`. */

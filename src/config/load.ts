@@ -3,11 +3,12 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parseWithBestGuess } from './best-guess.ts';
+import { checkActionSecrets } from './checks/action-secrets.ts';
 import { ConfigError, type Problem } from './config-error.ts';
 import { fitToSchema } from './fit.ts';
 import { type Interpolated, interpolate, type Outside } from './interpolate.ts';
 import { formatPath, isWithin, type Path, valueAt } from './path.ts';
-import { createRedactor, secretsIn } from './redact.ts';
+import { createRedactor, isAddressPart, secretsIn } from './redact.ts';
 import { type Config, configSchema } from './schema.ts';
 import { formsAt } from './schema-walk.ts';
 import { configSecrets, HIDDEN, withoutSecrets } from './secret-fields.ts';
@@ -82,8 +83,15 @@ function accept(
     directory,
     digest: createHash('sha256').update(canonicalJson(document)).digest('hex'),
     document,
-    secrets: [...new Set([...outcome.secrets, ...configSecrets(outcome.config)])],
+    secrets: [...new Set([...outcome.secrets, ...configSecrets(outcome.config), ...environmentSecrets(env)])],
   };
+}
+
+/** Store and queue have addresses of their own where the file gives none. */
+function environmentSecrets(env: Environment): readonly string[] {
+  return [env['DATABASE_URL'], env['QUEUE_URL']].flatMap((address) =>
+    address !== undefined && URL.canParse(address) ? secretsIn(address) : [],
+  );
 }
 
 function check(
@@ -95,7 +103,8 @@ function check(
   const guess = parseWithBestGuess(configSchema, document);
   const unresolved = outside.problems.map((problem) => problem.path);
   const broken = [...guess.broken, ...unresolved];
-  const show = (path: Path, predicate: string): string => `${shown(document, outside, path)} ${predicate}`;
+  const show = (path: Path, predicate: string): string =>
+    `${shown(document, outside, path)} ${predicate}`.trimStart();
 
   const shape = guess.problems
     .filter((problem) => !unresolved.some((path) => isWithin(problem.path, path)))
@@ -104,6 +113,10 @@ function check(
       message: showsValue ? show(path, predicate) : predicate,
       hint: places.some((place) => formatPath(place) === formatPath(path)) ? withoutGuess(hint) : hint,
     }));
+  const secrets = guess.config === undefined ? [] : configSecrets(guess.config);
+  const misplaced = checkActionSecrets(document, outside.interpolated, secrets).map(
+    ({ path, predicate, hint }) => ({ path, message: predicate, hint }),
+  );
   const across = (guess.config === undefined ? [] : validate(guess.config, document))
     .filter((problem) => !broken.some((path) => isWithin(problem.path, path)))
     .filter(
@@ -120,22 +133,31 @@ function check(
   const redact = createRedactor(values);
   const complaints: Complaint[] = [
     ...text.problems,
-    ...outside.problems,
+    // What may not stand there need not be set either.
+    ...outside.problems.filter(({ path }) => !misplaced.some((one) => isWithin(one.path, path))),
     ...shape.map((one) => ({ ...one, message: redact(one.message) })),
-    ...across.map((one) => ({ ...one, message: redact(one.message), hint: redact(one.hint) })),
+    ...[...misplaced, ...across].map((one) => ({
+      ...one,
+      message: redact(one.message),
+      hint: redact(one.hint),
+    })),
   ];
   if (complaints.length > 0 || guess.config === undefined) return { config: undefined, complaints };
-  return { config: guess.config, secrets: values.flatMap(secretsIn) };
+  const hidden = outside.values.flatMap(({ path, text }) => {
+    const whole = valueAt(document, path);
+    return typeof whole === 'string' && isAddressPart(whole, text) ? [] : secretsIn(text);
+  });
+  return { config: guess.config, secrets: hidden };
 }
 
-/** A value as a message may show it: what came from outside by its place, a secret not at all. */
+/** A value as a message may show it: what came from outside by its place, a secret or a group not at all. */
 function shown(document: unknown, outside: Interpolated, path: Path): string {
   const from = outside.interpolated.find((one) => formatPath(one.path) === formatPath(path));
   if (from !== undefined) return `the value of ${from.written}`;
   if (formsAt(configSchema, document, path).some((form) => form.secret)) return 'the value';
   const value = valueAt(document, path);
-  if (value === undefined || (value !== null && typeof value === 'object')) return 'the value';
-  const text = JSON.stringify(value);
+  if (value === undefined || (value !== null && typeof value === 'object')) return '';
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 77)}…"` : text;
 }
 

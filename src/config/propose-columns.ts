@@ -8,6 +8,8 @@ export interface ColumnPair {
   readonly downstream: CatalogueColumn;
   /** How the two compare; null when their types do not. */
   readonly type: TypeName | null;
+  /** Their names say nothing; only their types fit. */
+  readonly guessed?: true;
 }
 
 /** `order_no`, `orderNo` and `OrderNo` are one name. */
@@ -20,6 +22,55 @@ export function pairColumns(source: CatalogueTable, downstream: CatalogueTable):
       { name: column.name, source: column, downstream: other, type: commonType(column.native, other.native) },
     ];
   });
+}
+
+/** Unique keys of both tables that could be the same by number and type of their columns, none of them counted by a database. */
+export function guessKeys(
+  source: CatalogueTable,
+  downstream: CatalogueTable,
+): readonly (readonly ColumnPair[])[] {
+  const given = (table: CatalogueTable) =>
+    [table.primaryKey, ...table.uniqueKeys]
+      .map((names) => names.flatMap((name) => table.columns.find((column) => column.name === name) ?? []))
+      .filter((columns) => columns.length > 0 && columns.every((column) => !column.generated));
+  return given(source).flatMap((ours) =>
+    given(downstream).flatMap((theirs) => {
+      const pairs = ours.flatMap((column, at) => guess(column, theirs[at]) ?? []);
+      return pairs.length === ours.length && pairs.length === theirs.length ? [pairs] : [];
+    }),
+  );
+}
+
+/** Columns that are the only ones of their type left on both sides. */
+export function guessFields(
+  source: CatalogueTable,
+  downstream: CatalogueTable,
+  paired: readonly ColumnPair[],
+): readonly ColumnPair[] {
+  const left = (table: CatalogueTable, side: 'source' | 'downstream') =>
+    table.columns.filter(
+      (column) =>
+        !column.generated &&
+        !isBookkeeping(column) &&
+        !paired.some((pair) => pair[side].name === column.name),
+    );
+  const [ours, theirs] = [left(source, 'source'), left(downstream, 'downstream')];
+  return ours.flatMap((column) => {
+    const fitting = theirs.filter((other) => commonType(column.native, other.native) !== null);
+    const [other, ...more] = fitting;
+    const rivals = ours.filter(
+      (one) => other !== undefined && one !== column && commonType(one.native, other.native) !== null,
+    );
+    if (other === undefined || more.length + rivals.length > 0 || typeOfNative(column.native) === 'instant')
+      return [];
+    return guess(column, other) ?? [];
+  });
+}
+
+function guess(source: CatalogueColumn, downstream: CatalogueColumn | undefined): ColumnPair | undefined {
+  if (downstream === undefined) return undefined;
+  const type = commonType(source.native, downstream.native);
+  return type === null ? undefined : { name: source.name, source, downstream, type, guessed: true };
 }
 
 export function plainName(name: string): string {
@@ -66,10 +117,11 @@ export function timeColumns(table: CatalogueTable): readonly CatalogueColumn[] {
   const rank = (column: CatalogueColumn): number => {
     const plain = plainName(column.name);
     const name = TIME_NAMES.findIndex((pattern) => pattern.test(plain));
-    return (hasZone(column) ? 0 : 100) + (column.nullable ? 10 : 0) + (name < 0 ? TIME_NAMES.length : name);
+    const kind = hasZone(column) ? 0 : column.native === 'date' ? 200 : 100;
+    return kind + (column.nullable ? 10 : 0) + (name < 0 ? TIME_NAMES.length : name);
   };
   return table.columns
-    .filter((column) => column.native.startsWith('timestamp'))
+    .filter((column) => column.native.startsWith('timestamp') || column.native === 'date')
     .sort((a, b) => rank(a) - rank(b));
 }
 

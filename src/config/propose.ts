@@ -1,6 +1,8 @@
 import type { Catalogue, CatalogueColumn, CatalogueTable } from './catalogue.ts';
 import {
   type ColumnPair,
+  guessFields,
+  guessKeys,
   hasZone,
   isBookkeeping,
   pairColumns,
@@ -47,18 +49,28 @@ export interface Wanted {
 
 /**
  * The two tables that most probably hold the same records, and how to compare them; `undefined` when no two tables
- * share a unique key. Only a proposal: what it cannot know is in `warnings`.
+ * share a unique key. Of two tables that were named and share no name of a column, types are matched. A source without
+ * a time is proposed only when there is no other. Only a proposal: what it cannot know is in `warnings`.
  */
 export function proposePair(
   source: Catalogue,
   downstream: Catalogue,
   wanted: Wanted = {},
 ): ProposedPair | undefined {
+  const bothNamed = wanted.sourceTable !== undefined && wanted.downstreamTable !== undefined;
   const candidates = choose(source, wanted.sourceTable).flatMap((one) =>
-    choose(downstream, wanted.downstreamTable).flatMap((other) => candidate(one, other) ?? []),
+    choose(downstream, wanted.downstreamTable).flatMap(
+      (other) => candidate(one, other) ?? (bothNamed ? guessedCandidate(one, other) : undefined) ?? [],
+    ),
   );
-  const [best] = candidates.sort((a, b) => b.score - a.score);
+  const timed = candidates.filter(({ source }) => timeColumns(source).length > 0);
+  const [best] = (timed.length > 0 ? timed : candidates).sort((a, b) => b.score - a.score);
   return best === undefined ? undefined : proposal(best);
+}
+
+/** Tables of a database by the names that a person can give. */
+export function tableNames(catalogue: Catalogue, wanted?: string): readonly string[] {
+  return choose(catalogue, wanted).map(fullName);
 }
 
 /** A dot or a quote inside a name would read as something else in `table:`. */
@@ -79,6 +91,22 @@ function candidate(source: CatalogueTable, downstream: CatalogueTable): Candidat
     Math.min(comparable, 5) +
     (timeColumns(source).length > 0 ? 2 : 0);
   return { source, downstream, columns, key, score };
+}
+
+function guessedCandidate(source: CatalogueTable, downstream: CatalogueTable): Candidate | undefined {
+  const [key] = [...guessKeys(source, downstream)].sort((a, b) => keyScore(b) - keyScore(a));
+  if (key === undefined) return undefined;
+  const free = pairColumns(source, downstream).filter(
+    (pair) => !key.some((part) => part.source === pair.source || part.downstream === pair.downstream),
+  );
+  const named = [...key, ...free];
+  return {
+    source,
+    downstream,
+    key,
+    columns: [...named, ...guessFields(source, downstream, named)],
+    score: 0,
+  };
 }
 
 /** Unique keys of either side whose columns are on both, in the order of the key. */
@@ -154,12 +182,9 @@ function proposal({ source, downstream, columns, key }: Candidate): ProposedPair
     ),
     warnings: [
       ...keyWarnings(key),
-      ...timeWarnings(
-        source,
-        sourceTime,
-        'the records of a window cannot be found; add one, or choose another table',
-      ),
-      ...timeWarnings(downstream, downstreamTime, 'what only the downstream has is not found'),
+      ...guessWarnings(source, downstream, columns),
+      ...timeWarnings('source', source, sourceTime, 'the records of a window cannot be found'),
+      ...timeWarnings('downstream', downstream, downstreamTime, 'what only the downstream has is not found'),
       ...columns
         .filter((pair) => pair.type === null)
         .map(
@@ -185,17 +210,44 @@ function keyWarnings(key: readonly ColumnPair[]): string[] {
   return warnings;
 }
 
+function guessWarnings(
+  source: CatalogueTable,
+  downstream: CatalogueTable,
+  columns: readonly ColumnPair[],
+): string[] {
+  const guessed = columns.filter((pair) => pair.guessed);
+  if (guessed.length === 0) return [];
+  const lonely = (table: CatalogueTable, side: 'source' | 'downstream') =>
+    table.columns
+      .filter(
+        (column) =>
+          !columns.some((pair) => pair[side] === column) &&
+          !column.generated &&
+          !isBookkeeping(column) &&
+          !timeColumns(table).includes(column),
+      )
+      .map((column) => column.name)
+      .join(', ') || 'none';
+  return [
+    ...guessed.map(
+      (pair) =>
+        `${pair.name} is read as ${pair.downstream.name} on the downstream: a guess by type, not by name.`,
+    ),
+    `Not compared, since nothing fits: ${lonely(source, 'source')} of the source, ${lonely(downstream, 'downstream')} of the downstream. Name under fields what belongs together.`,
+  ];
+}
+
 function timeWarnings(
+  side: 'source' | 'downstream',
   table: CatalogueTable,
   time: CatalogueColumn | undefined,
   consequence: string,
 ): string[] {
-  if (time === undefined) return [`${fullName(table)} has no timestamp column: ${consequence}.`];
-  const warnings = hasZone(time)
-    ? []
-    : [`${fullName(table)}.${time.name} has no time zone; it is read as UTC.`];
-  if (time.nullable)
-    warnings.push(`${fullName(table)}.${time.name} may be null; such records are in no window.`);
+  const column = `The ${side}'s ${fullName(table)}.${time?.name ?? ''}`;
+  if (time === undefined)
+    return [`The ${side}'s ${fullName(table)} has no timestamp column: ${consequence}.`];
+  const warnings = hasZone(time) ? [] : [`${column} has no time zone; it is read as UTC.`];
+  if (time.nullable) warnings.push(`${column} may be null; such records are in no window.`);
   return warnings;
 }
 

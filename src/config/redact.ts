@@ -64,22 +64,47 @@ function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
+const TELLING = /pass|token|secret|key|sig|auth|code/i;
+
 /**
- * The parts of a configured value that must not be shown. Of an address these are the password, telling parameters
- * and long path parts (webhook tokens), so that the host stays readable; of any other text it is the whole.
+ * The parts of a configured value that must not be shown. Of the address of a server (a database, a queue) that is the
+ * password; of an http address also a user without a password, telling parameters and long path parts (tokens of
+ * webhooks); so host, database and user stay readable. Of any other text it is the whole, and of `Bearer abc` also the
+ * second word.
  */
 export function secretsIn(text: string): readonly string[] {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return [text];
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return [text, ...credentialOf(text)];
   const url = new URL(text);
-  const hidden = [
-    url.password,
-    decode(url.password),
-    ...url.pathname.split('/').filter((part) => part.length >= 16),
-  ];
+  const web = /^https?:$/.test(url.protocol);
+  const hidden = [url.password, decode(url.password)];
+  if (web && url.password === '') hidden.push(url.username, decode(url.username));
+  if (web) hidden.push(...url.pathname.split('/').filter((part) => part.length >= 16));
   for (const [name, value] of url.searchParams) {
-    if (value.length >= 16 || /pass|token|secret|key|sig|auth|code/i.test(name)) hidden.push(value);
+    if (web ? value.length >= 16 || TELLING.test(name) : /pass/i.test(name)) hidden.push(value);
   }
-  return hidden.filter((part) => part !== '');
+  return [...new Set(hidden)].filter((part) => part !== '');
+}
+
+/**
+ * True for a piece of an address that may be shown: `${env:DB_HOST}` in `postgres://app:${env:PASSWORD}@${env:DB_HOST}/x`.
+ * An error must be able to name the host.
+ */
+export function isAddressPart(address: string, part: string): boolean {
+  if (
+    part === address ||
+    !URL.canParse(address) ||
+    secretsIn(address).some((secret) => secret.includes(part))
+  )
+    return false;
+  const { host, protocol, username, pathname } = new URL(address);
+  const web = /^https?:$/.test(protocol);
+  return host.includes(part) || (!web && (username === part || pathname.slice(1) === part));
+}
+
+/** What follows the scheme of an `Authorization` header. */
+function credentialOf(text: string): readonly string[] {
+  const credential = /^[A-Za-z][A-Za-z0-9-]* (\S+)$/.exec(text)?.[1];
+  return credential === undefined ? [] : [credential];
 }
 
 function decode(text: string): string {

@@ -1,4 +1,14 @@
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml';
 import type { Path } from './path.ts';
 
 export interface Position {
@@ -26,14 +36,25 @@ export type YamlText =
       position(path: Path): Position | null;
     };
 
+/** What the parser says, where its words or the general advice would not help. */
+const EXPLAINED: readonly (readonly [RegExp, message: string, hint: string])[] = [
+  [/Tabs are not allowed/, 'is indented with a tab', 'indent with spaces'],
+  [/multiple documents/, 'holds more than one document', 'remove the line --- and what follows it'],
+  [/call stack/, 'is nested too deeply', 'a config needs a dozen levels at most'],
+];
+const ADVICE = 'check indentation, quotes and brackets here and above; a text that holds { or : needs quotes';
+
 /** Reads one YAML 1.2 document, with anchors and `<<` merge keys. Excerpts of the text never reach a message. */
 export function readYaml(text: string): YamlText {
+  if (text.includes('\0')) return unreadable('is no text file', 'give the path of a YAML file');
   const lines = new LineCounter();
   const parsed = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
     merge: true,
     uniqueKeys: false,
+    // Else the parser prints warnings of its own to stderr.
+    logLevel: 'error',
   });
   const positionOf = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
@@ -42,9 +63,9 @@ export function readYaml(text: string): YamlText {
   // Only the first: those that follow are mostly its echoes. Quoted pieces of the text are cut off.
   const [error] = parsed.errors;
   if (error !== undefined) {
-    const message = `is not valid YAML: ${error.message.replace(/:? ["'`][\s\S]*$/, '')}`;
-    const hint =
-      'check indentation, quotes and brackets here and above; a text that holds { or : needs quotes';
+    const explained = EXPLAINED.find(([pattern]) => pattern.test(error.message));
+    const message = explained?.[1] ?? `is not valid YAML: ${error.message.replace(/:? ["'`][\s\S]*$/, '')}`;
+    const hint = explained?.[2] ?? ADVICE;
     return {
       kind: 'unreadable',
       problems: [{ path: [], message, hint, position: positionOf(error.pos[0]) }],
@@ -73,21 +94,55 @@ export function readYaml(text: string): YamlText {
       problems.push({
         path: pathOf(ancestors, scalar),
         message: 'is a number with more digits than can be kept',
-        hint: 'put it in quotes',
+        hint: 'write a smaller number, or put it in quotes where a text is meant',
         position: positionOf(scalar.range?.[0] ?? 0),
       });
     },
   });
+  const dangling = danglingAlias(parsed);
+  if (dangling !== undefined) {
+    const position = dangling.range ? positionOf(dangling.range[0]) : null;
+    return unreadable(
+      `refers to *${dangling.source}, and there is no &${dangling.source} before it`,
+      'define the &anchor first',
+      position,
+    );
+  }
   try {
     const document: unknown = parsed.toJS();
+    if (holdsItself(document))
+      return unreadable('has an *alias inside its own &anchor', 'write the inner part out');
     const top = parsed.contents;
     return { kind: 'document', document, problems, position: (path) => locate(top, path, positionOf) };
   } catch (error) {
-    // An alias without its anchor, or aliases that unfold to an absurd size.
+    // Aliases that unfold to an absurd size.
     if (!(error instanceof ReferenceError)) throw error;
-    const hint = 'define the &anchor before the *alias';
-    return { kind: 'unreadable', problems: [{ path: [], message: error.message, hint, position: null }] };
+    return unreadable('has aliases that unfold to more than can be meant', 'write the repeated parts out');
   }
+}
+
+function unreadable(message: string, hint: string, position: Position | null = null): YamlText {
+  return { kind: 'unreadable', problems: [{ path: [], message, hint, position }] };
+}
+
+function danglingAlias(parsed: Document): Alias | undefined {
+  let dangling: Alias | undefined;
+  visit(parsed, {
+    Alias: (_, alias) => {
+      if (alias.resolve(parsed) !== undefined) return undefined;
+      dangling = alias;
+      return visit.BREAK;
+    },
+  });
+  return dangling;
+}
+
+/** Aliases share what they refer to; one that stands inside it would never end. */
+function holdsItself(node: unknown, around: ReadonlySet<unknown> = new Set()): boolean {
+  if (node === null || typeof node !== 'object') return false;
+  if (around.has(node)) return true;
+  const inside = new Set(around).add(node);
+  return Object.values(node).some((inner) => holdsItself(inner, inside));
 }
 
 function locate(top: Node | null, path: Path, positionOf: (offset: number) => Position): Position | null {

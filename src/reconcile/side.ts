@@ -1,3 +1,4 @@
+import { EXIT, type ExitCode } from '../error.ts';
 import type { Instant } from './instant.ts';
 import type { Key, SideRecord, ValueType, Window } from './record.ts';
 
@@ -62,6 +63,16 @@ export class SideError extends Error {
     this.code = code;
     this.where = where;
     this.transient = options.transient;
+  }
+
+  /**
+   * How a command ends because of it. A wrong mapping is a mistake in the file (2); a server that is away, refuses this
+   * user or has no such database is not, however long it stays so (75).
+   */
+  get exit(): ExitCode {
+    const inTheFile =
+      this.code === 'TRU_SIDE_MISCONFIGURED' || (this.code === 'TRU_SIDE_BROKEN_ANSWER' && !this.transient);
+    return inTheFile ? EXIT.usage : EXIT.temporary;
   }
 }
 

@@ -4,6 +4,7 @@ import createKnex, { type Knex } from 'knex';
 import pg from 'pg';
 import { EXIT, TrueupError } from '../error.ts';
 import { type Instant, parseInstant } from '../reconcile/instant.ts';
+import { connectHint, serverOf } from '../reconcile/sides/connect-hint.ts';
 import { isTransientDatabaseError, sqlState } from './database-error.ts';
 
 /** The store, or a transaction on it: every store function takes either. */
@@ -55,7 +56,7 @@ export function openDatabase(
     // Knex prints what it also throws, and each lost idle connection, which the pool replaces by itself.
     log: { warn: ignore, error: ignore, debug: ignore, deprecate: ignore },
   });
-  return explainAcquireTimeout(db);
+  return explainConnecting(db, url);
 }
 
 /** The schema that holds trueup's tables. */
@@ -137,25 +138,40 @@ function openSocket(silenceMs: number): Socket {
   return socket;
 }
 
-function explainAcquireTimeout(db: Db): Db {
+/** Says of a connection that was not to be had which server it should lead to, and what to check. */
+function explainConnecting(db: Db, url: string): Db {
   const acquire: () => Promise<pg.Client> = db.client.acquireConnection.bind(db.client);
+  const { server, database } = serverOf(url);
   db.client.acquireConnection = async () => {
     try {
       return await acquire();
-    } catch (error) {
-      if (!(error instanceof createKnex.KnexTimeoutError)) throw error;
+    } catch (cause) {
+      if (cause instanceof createKnex.KnexTimeoutError)
+        throw new TrueupError(
+          'TRU_STORE_BUSY',
+          `no connection to the store became free within ${ACQUIRE_MS / 1000} s`,
+          {
+            exit: EXIT.temporary,
+            hint: 'the store answers slowly, or more work runs at once than it has connections for',
+            cause,
+          },
+        );
+      const hint = connectHint(cause);
+      if (hint === undefined) throw cause;
+      // A refused connection to several addresses has a code and no message.
+      const said = cause instanceof Error ? cause.message : '';
       throw new TrueupError(
-        'TRU_STORE_BUSY',
-        `no connection to the store became free within ${ACQUIRE_MS / 1000} s`,
-        {
-          exit: EXIT.temporary,
-          hint: 'the store answers slowly, or more work runs at once than it has connections for',
-          cause: error,
-        },
+        'TRU_STORE_UNREACHABLE',
+        `the store, database ${database} at ${server}: ${said || codeText(cause)}`,
+        { exit: EXIT.temporary, hint: `${hint} (DATABASE_URL or store.url)`, cause },
       );
     }
   };
   return db;
+}
+
+function codeText(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'no connection';
 }
 
 const text = (value: string): string => value;

@@ -1,14 +1,12 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, createStore } from '../support/database.ts';
+import { createStore } from '../support/database.ts';
 import { trueup, trueupJson, up } from '../support/e2e-cli.ts';
 import { ordersConfig, writeConfig } from '../support/e2e-config.ts';
 import { createOrders, type OrdersDatabase, startBookings } from '../support/e2e-orders.ts';
-import { sparePort } from '../support/spare-port.ts';
 
-const PASSWORD = 'planted-password-4711';
 const stops: (() => Promise<void>)[] = [];
 let dir: string;
 let data: OrdersDatabase;
@@ -37,19 +35,6 @@ const postgres = (url: string) => ({
   table: 'orders',
   time: 'updated_at',
   fields: ['amount'],
-});
-
-const pairOf = (source: object, downstream: object) => ({
-  version: 1,
-  reconciliations: {
-    orders: {
-      window: { lookback: '1h' },
-      source,
-      downstream,
-      key: ['order_no'],
-      compare: { amount: 'decimal' },
-    },
-  },
 });
 
 describe('a config with ten mistakes', () => {
@@ -106,130 +91,6 @@ describe('a config with ten mistakes', () => {
       expect(await readdir(dir)).toEqual([]);
     },
   );
-});
-
-describe('check', () => {
-  it('says of an unreachable database which side, which host and what to check, and hides the password', async () => {
-    const port = await sparePort();
-    const away = `postgres://reader:${PASSWORD}@127.0.0.1:${port}/shop`;
-    const path = await configFile(pairOf(postgres(data.url), postgres(away)));
-    const { code, stdout, stderr } = await trueup(['check', '--config', path]);
-    expect(code).toBe(75);
-    const line = stdout.split('\n').find((text) => text.includes('ECONNREFUSED'));
-    expect(line).toMatch(
-      new RegExp(`^ +downstream: orders downstream postgres shop\\.orders at 127\\.0\\.0\\.1:${port}: `),
-    );
-    expect(line).toContain('check host and port of the side’s url');
-    expect(stdout + stderr).not.toContain(PASSWORD);
-    // The side that answers is described all the same.
-    expect(stdout).toMatch(/^ +source: postgres \w+\.orders$/m);
-  });
-
-  it('says of a wrong database which side and what to check', async () => {
-    const wrong = new URL(data.url);
-    wrong.pathname = '/no_such_database';
-    const path = await configFile(pairOf(postgres(wrong.href), postgres(data.url)));
-    const { code, stdout, stderr } = await trueup(['check', '--config', path]);
-    expect(code).toBe(2);
-    expect(stdout).toMatch(
-      /^ +source: .*at \S+: database "no_such_database" does not exist \(check the database name/m,
-    );
-    expect(stdout + stderr).not.toContain(wrong.password);
-  });
-
-  it('says of a wrong table, a wrong column and a wrong password what to check', async () => {
-    const reader = new URL(data.url);
-    reader.password = PASSWORD;
-    const path = await configFile({
-      ...pairOf(postgres(data.url), postgres(data.url)),
-      reconciliations: {
-        tables: {
-          ...pairOf({ ...postgres(data.url), table: 'Orders' }, postgres(reader.href)).reconciliations.orders,
-        },
-        columns: {
-          ...pairOf({ ...postgres(data.url), time: 'updatedAt' }, postgres(data.url)).reconciliations.orders,
-        },
-      },
-    });
-    const { code, stdout, stderr } = await trueup(['check', '--config', path]);
-    expect(code).toBe(2);
-    expect(stdout).toMatch(/source: .*"Orders" does not exist \(.*check schema and upper case/);
-    expect(stdout).toMatch(/downstream: .*password authentication failed.*check user and password/);
-    expect(stdout).toMatch(/source: .*updatedAt/);
-    expect(stdout + stderr).not.toContain(PASSWORD);
-  });
-
-  it('shows the plan, the key order and sample rows, and says that a key is not unique', async () => {
-    await data.pool.query('create table if not exists loose as select * from orders');
-    const path = await configFile(pairOf({ ...postgres(data.url), table: 'loose' }, postgres(data.url)));
-    const { code, stdout } = await trueup(['check', 'orders', '--config', path]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/plan: \w+ \(.+\)/);
-    expect(stdout).toMatch(/^ +A-1: .*amount 12\.5/m);
-    expect(stdout).toMatch(/no unique index on \(order_no\)/);
-  });
-
-  it('warns of a key that only one side can know', async () => {
-    const side = { ...postgres(data.url), table: 'bookings', time: 'booked_at' };
-    const pair = pairOf(side, side).reconciliations.orders;
-    const path = await configFile({ version: 1, reconciliations: { orders: { ...pair, key: ['id'] } } });
-    const { code, stdout } = await trueup(['check', '--config', path]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/warning: id is numbered by this database/);
-  });
-
-  it('prints a side whole with --format json', async () => {
-    const path = await configFile(pairOf(postgres(data.url), postgres(data.url)));
-    const report = await trueupJson<Record<string, unknown>>(['check', '--config', path]);
-    expect(report).toMatchObject({
-      reconciliation: 'orders',
-      plan: { name: 'merge' },
-      sides: [
-        { side: 'source', error: null },
-        { side: 'downstream', error: null },
-      ],
-    });
-  });
-});
-
-describe('init', () => {
-  it('writes a config that check accepts', async () => {
-    const other = await createDatabase();
-    stops.push(() => other.drop());
-    const env = { SHOP_URL: data.url, LEDGER_URL: data.url };
-    const out = join(dir, 'made', 'orders.yaml');
-    const tables = ['--source-table', 'orders', '--downstream-table', 'orders'];
-    const args = [
-      'init',
-      '--source-env',
-      'SHOP_URL',
-      '--downstream-env',
-      'LEDGER_URL',
-      ...tables,
-      '--out',
-      out,
-    ];
-    const made = await trueup(args, { env });
-    expect(made.stderr).toContain(`next: trueup check --config ${out}`);
-    expect(made.code).toBe(0);
-    // Addresses stay in the environment.
-    expect(await readFile(out, 'utf8')).not.toContain(new URL(data.url).password);
-    const checked = await trueup(['check', '--config', out], { env });
-    expect(checked.stderr).toContain('the config is valid');
-    expect(checked.code).toBe(0);
-
-    const again = await trueup(args, { env });
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
-  });
-
-  it('says which variable is not set, and asks nobody where nobody can answer', async () => {
-    const unset = await trueup(['init', '--source-env', 'NOT_SET_A', '--downstream-env', 'NOT_SET_B'], {
-      cwd: dir,
-    });
-    expect(unset).toMatchObject({ code: 2, stderr: expect.stringContaining('NOT_SET_A is not set') });
-    const silent = await trueup(['init'], { cwd: dir });
-    expect(silent).toMatchObject({ code: 2, stderr: expect.stringContaining('--source-env') });
-  });
 });
 
 describe('doctor', () => {

@@ -145,17 +145,27 @@ describe('a lookup over HTTP', () => {
   });
 
   it.each([
-    [500, 'TRU_SIDE_UNREACHABLE', true],
-    [503, 'TRU_SIDE_UNREACHABLE', true],
-    [429, 'TRU_SIDE_REFUSED', true],
-    [401, 'TRU_SIDE_REFUSED', false],
-    [400, 'TRU_SIDE_REFUSED', false],
-    [302, 'TRU_SIDE_MISCONFIGURED', false],
-  ])('throws at status %i', async (status, code, transient) => {
-    const { side, server } = await open(answers(status, '{"no":"a"}', { location: '/elsewhere' }));
-    await expect(side.lookup([['a']], signal)).rejects.toMatchObject({ code, transient });
-    expect(server.requests).toHaveLength(1);
-  });
+    [500, 'TRU_SIDE_UNREACHABLE', true, 75, 'its server failed'],
+    [503, 'TRU_SIDE_UNREACHABLE', true, 75, 'its server failed'],
+    [429, 'TRU_SIDE_REFUSED', true, 75, 'lower targets.gateway.reads'],
+    [401, 'TRU_SIDE_REFUSED', false, 75, 'check the credentials in targets.gateway.headers'],
+    [400, 'TRU_SIDE_REFUSED', false, 75, 'check path, query and body'],
+    [302, 'TRU_SIDE_MISCONFIGURED', false, 2, 'redirects are not followed'],
+  ])(
+    'throws at status %i, and says which host and what to check',
+    async (status, code, transient, exit, advice) => {
+      const { side, server } = await open(answers(status, '{"no":"a"}', { location: '/elsewhere' }));
+      await expect(side.lookup([['a']], signal)).rejects.toMatchObject({
+        code,
+        transient,
+        exit,
+        message: expect.stringMatching(
+          new RegExp(`^downstream http gateway at 127.0.0.1:${server.port}: GET /orders/a: .*${advice}`),
+        ),
+      });
+      expect(server.requests).toHaveLength(1);
+    },
+  );
 
   it.each([
     ['an HTML page', '<html>'],
@@ -280,6 +290,18 @@ describe('an HTTP side', () => {
     expect(description.samples).toMatchObject([
       { key: ['a'], fields: { amount: { type: 'decimal', text: '1.5' } } },
     ]);
+  });
+
+  it.each([
+    ['{"orders":[{"no":"a"}],"total":1}', 'the answer is an object with orders, total (set items'],
+    ['{"data":[{"number":"a"}]}', 'no key part no at /no (correct the JSON pointers under key)'],
+  ])('does not pass a list as readable that a run could not read: %s', async (body, words) => {
+    const { side } = await open(answers(200, body), { list: { path: '/orders', items: '/data' } });
+    await expect(side.describe(signal)).rejects.toMatchObject({
+      code: 'TRU_SIDE_BROKEN_ANSWER',
+      exit: 2,
+      message: expect.stringContaining(words),
+    });
   });
 
   it('refuses a compared field without a place', async () => {

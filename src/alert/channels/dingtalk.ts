@@ -20,14 +20,22 @@ const answerSchema = z.object({ errcode: z.number(), errmsg: z.string().default(
  * A DingTalk custom robot. Success is 200 and `errcode` 0: errors come with 200 too. The signature is made for each
  * send, since it is refused an hour after its timestamp. Plain text, and nobody is called (`isAtAll` is false).
  */
-export function createDingtalkChannel(name: string, config: DingtalkConfig): Channel {
+export function createDingtalkChannel(
+  name: string,
+  config: DingtalkConfig,
+  redact: (text: string) => string,
+): Channel {
   return {
     name,
     rate: config.rate,
     send(message, signal) {
       const secrets = config.secret === undefined ? [] : [config.secret];
       const query = config.secret === undefined ? {} : signature(config.secret.reveal(), Date.now());
-      return post({ url: config.url, query, body: bodyOf(message, config.keyword), secrets }, signal, judge);
+      return post(
+        { url: config.url, query, body: bodyOf(message, config.keyword), secrets, redact },
+        signal,
+        judge,
+      );
     },
   };
 }

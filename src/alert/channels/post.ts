@@ -20,6 +20,8 @@ export interface Post {
   readonly body: string;
   /** Never shown in a reason or answer, besides the address. */
   readonly secrets: readonly Secret[];
+  /** Hides the other secrets of the configuration: an answer may repeat anything, and reasons are stored. */
+  readonly redact: (text: string) => string;
 }
 
 /** A webhook's answer is a few words; the rest of a long one says nothing. */
@@ -83,18 +85,19 @@ async function readSome(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(parts).subarray(0, ANSWER_BYTES).toString('utf8');
 }
 
-function redactorOf({ url, query = {}, secrets }: Post): (text: string) => string {
+function redactorOf({ url, query = {}, secrets, redact }: Post): (text: string) => string {
   const address = url.reveal();
   const parts = URL.canParse(address) ? new URL(address) : null;
   const path =
     parts === null || parts.pathname.length < 2 ? [] : [`${parts.pathname}${parts.search}`, parts.pathname];
-  return createRedactor([
+  const own = createRedactor([
     address,
     ...path,
     ...secretsIn(address),
     ...Object.values(query),
     ...secrets.map((secret) => secret.reveal()),
   ]);
+  return (text) => redact(own(text));
 }
 
 /** Only the code: an error's text repeats the address. */

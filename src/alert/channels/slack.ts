@@ -16,11 +16,16 @@ const REFUSED = new Set([400, 403, 404, 410]);
  * A Slack incoming webhook. Success is 200 with exactly `ok` as body. `&`, `<` and `>` are escaped and nothing but
  * that markup is parsed (`verbatim`), so no key or error text becomes a mention, a link or a channel name.
  */
-export function createSlackChannel(name: string, config: SlackConfig): Channel {
+export function createSlackChannel(
+  name: string,
+  config: SlackConfig,
+  redact: (text: string) => string,
+): Channel {
   return {
     name,
     rate: config.rate,
-    send: (message, signal) => post({ url: config.url, body: bodyOf(message), secrets: [] }, signal, judge),
+    send: (message, signal) =>
+      post({ url: config.url, body: bodyOf(message), secrets: [], redact }, signal, judge),
   };
 }
 

@@ -13,7 +13,11 @@ type WebhookConfig = Extract<ChannelConfig, { type: 'webhook' }>;
  * is that of the attempt, and each secret signs, so that a receiver accepts old and new ones while they are rotated.
  * The body is `{type, timestamp, data}` with the whole message as data.
  */
-export function createWebhookChannel(name: string, config: WebhookConfig): Channel {
+export function createWebhookChannel(
+  name: string,
+  config: WebhookConfig,
+  redact: (text: string) => string,
+): Channel {
   const keys = config.secrets.map((secret) => keyOf(secret.reveal()));
   return {
     name,
@@ -30,7 +34,7 @@ export function createWebhookChannel(name: string, config: WebhookConfig): Chann
       for (const [header, value] of Object.entries(config.headers))
         headers[header.toLowerCase()] = value.reveal();
       const secrets = [...config.secrets, ...Object.values(config.headers)];
-      return post({ url: config.url, headers, body, secrets }, signal, judge);
+      return post({ url: config.url, headers, body, secrets, redact }, signal, judge);
     },
   };
 }

@@ -2,7 +2,9 @@ import { access, mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { proposePair } from '../../config/propose.ts';
+import type { Catalogue } from '../../config/catalogue.ts';
+import { suggest } from '../../config/nearest.ts';
+import { proposePair, tableNames } from '../../config/propose.ts';
 import { Secret } from '../../config/secret.ts';
 import { starterConfig } from '../../config/starter.ts';
 import { EXIT, TrueupError } from '../../error.ts';
@@ -42,6 +44,8 @@ export function registerInit(program: Command): void {
         options.downstreamEnv ??
         (await ask('Environment variable with the downstream’s address', 'DOWNSTREAM_URL'));
       const [source, downstream] = await Promise.all([catalogueOf(sourceEnv), catalogueOf(downstreamEnv)]);
+      assertTable('source', source, options.sourceTable);
+      assertTable('downstream', downstream, options.downstreamTable);
       const pair = proposePair(source, downstream, {
         ...(options.sourceTable === undefined ? {} : { sourceTable: options.sourceTable }),
         ...(options.downstreamTable === undefined ? {} : { downstreamTable: options.downstreamTable }),
@@ -49,8 +53,25 @@ export function registerInit(program: Command): void {
       if (!pair) {
         throw new TrueupError('TRU_INIT_NO_PAIR', 'no two tables share a unique key', {
           exit: EXIT.usage,
-          hint: 'name them with --source-table and --downstream-table, or write the config by hand from config/trueup.yaml',
+          hint:
+            options.sourceTable === undefined || options.downstreamTable === undefined
+              ? 'name them with --source-table and --downstream-table, or write the config by hand from config/trueup.yaml'
+              : 'give both a unique index on the business key, or write the config by hand from config/trueup.yaml',
         });
+      }
+      // A file that check refuses would help nobody.
+      if (pair.source.time === null) {
+        throw new TrueupError(
+          'TRU_INIT_NO_TIME',
+          `the source's ${pair.source.table} has no timestamp or date column, so the records of a window cannot be found`,
+          {
+            exit: EXIT.usage,
+            hint:
+              pair.downstream.time === null
+                ? 'choose another table with --source-table, or add a column that says when a record changed'
+                : `${pair.downstream.table} of the downstream has one: make that the source, choose another table, or add a column`,
+          },
+        );
       }
       for (const warning of pair.warnings) say(`look at this: ${warning}`);
       const yaml = starterConfig({
@@ -77,6 +98,14 @@ async function refuseExisting(options: InitOptions): Promise<void> {
   throw new TrueupError('TRU_INIT_EXISTS', `${options.out} exists already`, {
     exit: EXIT.usage,
     hint: 'give another --out, or --force to write over it',
+  });
+}
+
+function assertTable(side: string, catalogue: Catalogue, wanted: string | undefined): void {
+  if (wanted === undefined || tableNames(catalogue, wanted).length > 0) return;
+  throw new TrueupError('TRU_INIT_NO_TABLE', `the ${side} has no table ${wanted} that this user may read`, {
+    exit: EXIT.usage,
+    hint: suggest(wanted, tableNames(catalogue), 'tables'),
   });
 }
 

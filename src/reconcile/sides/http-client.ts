@@ -38,10 +38,12 @@ export class HttpClient {
   readonly #target: HttpTarget;
   readonly #gate: (signal: AbortSignal) => Promise<void>;
   readonly #where: string;
+  readonly #targetName: string;
 
   constructor(options: { target: HttpTarget; targetName: string; readGate: ReadGate; where: string }) {
     const { target, targetName, readGate, where } = options;
     this.#where = where;
+    this.#targetName = targetName;
     this.#target = target;
     this.#base = baseOf(target.url, where);
     this.#headers = Object.fromEntries(
@@ -129,7 +131,10 @@ export class HttpClient {
     const words = error instanceof Error ? error.message || error.name : String(error);
     // Undici reports an answer that breaks off as a closed or terminated body.
     const broken = /terminated|other side closed|content-length|mismatch/i.test(words);
-    if (broken) return this.#error('TRU_SIDE_BROKEN_ANSWER', call, words, true, error);
+    if (broken) {
+      const advice = 'the answer broke off; try again, and ask its owner when it goes on';
+      return this.#error('TRU_SIDE_BROKEN_ANSWER', call, `${words} (${advice})`, true, error);
+    }
     return this.#error('TRU_SIDE_UNREACHABLE', call, `${words} (${NO_SERVER})`, true, error);
   }
 
@@ -139,7 +144,7 @@ export class HttpClient {
       throw this.#error(
         'TRU_SIDE_MISCONFIGURED',
         call,
-        `answered ${statusCode}; redirects are not followed`,
+        `answered ${statusCode}; redirects are not followed (write the address it leads to)`,
         false,
       );
     }
@@ -150,7 +155,17 @@ export class HttpClient {
           ? 'TRU_SIDE_MISCONFIGURED'
           : 'TRU_SIDE_REFUSED';
     const transient = statusCode >= 500 || statusCode === 429 || statusCode === 408;
-    throw this.#error(code, call, `answered ${statusCode}`, transient);
+    throw this.#error(code, call, `answered ${statusCode} (${this.#advice(statusCode)})`, transient);
+  }
+
+  #advice(status: number): string {
+    const target = `targets.${this.#targetName}`;
+    if (status === 401 || status === 403 || status === 407)
+      return `check the credentials in ${target}.headers or ${target}.url, and what they may read`;
+    if (status === 404 || status === 405) return `check method and path of the call, and ${target}.url`;
+    if (status === 429) return `lower ${target}.reads to what it allows in 60 seconds`;
+    if (status >= 500) return 'its server failed; try again, and ask its owner when it goes on';
+    return 'check path, query and body of the call';
   }
 
   #parse(call: Call, bytes: Uint8Array): JsonNode {
@@ -159,7 +174,13 @@ export class HttpClient {
     } catch (error) {
       if (!(error instanceof JsonSyntaxError) && !(error instanceof TypeError)) throw error;
       const words = error instanceof JsonSyntaxError ? error.message : 'it is not UTF-8';
-      throw this.#error('TRU_SIDE_BROKEN_ANSWER', call, `the answer is no JSON: ${words}`, true, error);
+      throw this.#error(
+        'TRU_SIDE_BROKEN_ANSWER',
+        call,
+        `the answer is no JSON: ${words} (cut off on its way, or another page than the API)`,
+        true,
+        error,
+      );
     }
   }
 
@@ -172,7 +193,8 @@ export class HttpClient {
   ): SideError {
     const options = cause === undefined ? { transient } : { transient, cause };
     // The query may hold cursors and credentials of the config, so only the path is shown.
-    return new SideError(code, this.#where, `${call.method} ${call.path.split('?')[0]}: ${message}`, options);
+    const path = call.path.split('?')[0] || '/';
+    return new SideError(code, this.#where, `${call.method} ${path}: ${message}`, options);
   }
 }
 

@@ -10,7 +10,9 @@ interface Described {
   readonly config: HttpSideConfig;
   readonly places: Places;
   readonly rules: Readonly<Record<string, Rule>>;
-  readonly reader: JsonRecordReader;
+  readonly absentIn: JsonRecordReader['absentIn'];
+  /** Throws for what is no record, as a run would. */
+  readonly read: (node: JsonNode) => SideRecord;
   readonly now: Instant;
   readonly pages: (window: Window) => AsyncIterable<readonly JsonNode[]>;
 }
@@ -21,7 +23,7 @@ const SAMPLE_MS = 24 * 3_600_000;
 
 /** What `trueup check` shows of an HTTP side. Makes one call of the list, where there is one. */
 export async function describeHttp(side: Described): Promise<Omit<SideDescription, 'label'>> {
-  const { config, places, rules, reader } = side;
+  const { config, places, rules } = side;
   const notes = [
     `reads ${config.lookup.batch === 1 ? 'one key' : `up to ${config.lookup.batch} keys`} per call, paced by the read gate of target ${config.target}`,
   ];
@@ -34,7 +36,7 @@ export async function describeHttp(side: Described): Promise<Omit<SideDescriptio
   const nodes = config.list === undefined ? [] : await firstPage(side);
   if (nodes.length > 0) {
     const absent = places.fields.filter(([name]) =>
-      nodes.every((node) => reader.absentIn(node).includes(name)),
+      nodes.every((node) => side.absentIn(node).includes(name)),
     );
     for (const [name, pointer] of absent) {
       warnings.push(`no sampled record has the field ${name} at "${pointer}"; it is read as null`);
@@ -45,7 +47,9 @@ export async function describeHttp(side: Described): Promise<Omit<SideDescriptio
     type: rules[name]?.type ?? ('text' as const),
     native: `JSON at "${pointer}"`,
   }));
-  const samples = nodes.map(reader.read).filter((record): record is SideRecord => typeof record !== 'string');
+  const samples = nodes.map(side.read);
+  if (config.list !== undefined && nodes.length === 0)
+    notes.push('the list of the last 24 hours is empty, so no sample can be shown');
   return {
     columns: [...new Map(columns.map((column) => [column.name, column])).values()],
     notes,

@@ -1,5 +1,6 @@
 import { DateTime } from 'luxon';
 import type { HttpSideConfig } from '../../config/schema.ts';
+import type { Secret } from '../../config/secret.ts';
 import { instantFromMillis } from '../instant.ts';
 import { type JsonPointer, parsePointer, pointTo } from '../json-pointer.ts';
 import { isUsableKey } from '../key.ts';
@@ -44,7 +45,7 @@ class HttpSide implements Side {
 
   constructor(config: HttpSideConfig, target: HttpTarget, context: HttpSideContext) {
     this.label = `http ${config.target}`;
-    this.#where = `${context.name} ${this.label}`;
+    this.#where = `${context.name} ${this.label}${atHost(target.url)}`;
     this.canScan = config.list !== undefined;
     this.#config = config;
     this.#context = context;
@@ -103,7 +104,8 @@ class HttpSide implements Side {
       config: this.#config,
       places: this.#places,
       rules: this.#context.rules,
-      reader: this.#reader,
+      absentIn: this.#reader.absentIn,
+      read: (node) => this.#record(node),
       now,
       pages: (window) => this.#pages(window, signal),
     });
@@ -142,7 +144,7 @@ class HttpSide implements Side {
     if (stranger !== undefined && new Set(answered.map((record) => keyText(record.key))).size < asked.size) {
       throw this.#broken(
         call,
-        `asked for ${[...asked].slice(0, 3).join(', ')}, answered ${keyText(stranger.key)}`,
+        `asked for ${[...asked].slice(0, 3).join(', ')}, answered ${keyText(stranger.key)} (see that path, query or body of lookup select by key, as the API writes it)`,
       );
     }
     return answered;
@@ -192,13 +194,17 @@ class HttpSide implements Side {
     if (node?.kind === 'array') return node.items;
     if (single && node?.kind === 'object') return [node];
     if (single && node?.kind === 'null') return [];
-    const found = node === undefined ? 'nothing' : `a JSON ${node.kind}`;
-    throw this.#broken(call, `expected a list of records at "${pointer}", found ${found}`);
+    const found = node === undefined ? `nothing; the answer is ${shapeOf(json)}` : `a JSON ${node.kind}`;
+    throw this.#broken(
+      call,
+      `expected a list of records at "${pointer}", found ${found} (set items to the JSON pointer of the list)`,
+    );
   }
 
   #record(node: JsonNode): SideRecord {
     const record = this.#reader.read(node);
-    if (typeof record === 'string') throw this.#error('TRU_SIDE_BROKEN_ANSWER', record);
+    if (typeof record === 'string')
+      throw this.#error('TRU_SIDE_BROKEN_ANSWER', `${record} (correct the JSON pointers under key)`);
     return record;
   }
 
@@ -209,6 +215,18 @@ class HttpSide implements Side {
   #error(code: SideError['code'], message: string): SideError {
     return new SideError(code, this.#where, message, { transient: false });
   }
+}
+
+/** Host and port of the target's address, as errors name it. */
+function atHost(url: Secret): string {
+  return URL.canParse(url.reveal()) ? ` at ${new URL(url.reveal()).host}` : '';
+}
+
+/** What an answer is, for a person who corrects a pointer: names of members, never values. */
+function shapeOf(json: JsonNode): string {
+  if (json.kind !== 'object') return `a JSON ${json.kind}`;
+  const names = [...json.members.keys()].slice(0, 8);
+  return names.length === 0 ? 'an empty object' : `an object with ${names.join(', ')}`;
 }
 
 function callOf(config: CallConfig, values: Placeholders): Call {

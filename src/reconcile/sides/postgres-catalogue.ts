@@ -1,8 +1,10 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Catalogue, CatalogueTable } from '../../config/catalogue.ts';
-import { displayUrl, type Secret } from '../../config/secret.ts';
-import { SideError } from '../side.ts';
+import type { Secret } from '../../config/secret.ts';
+import type { SideError } from '../side.ts';
+import { serverOf } from './connect-hint.ts';
+import { toSideError } from './postgres-errors.ts';
 
 const CONNECT_MS = 5000;
 const STATEMENT_MS = 15_000;
@@ -50,7 +52,8 @@ interface Row {
  */
 export async function readCatalogue(url: Secret, signal: AbortSignal): Promise<Catalogue> {
   signal.throwIfAborted();
-  const where = `postgres ${displayUrl(url)}`;
+  const { server, database } = serverOf(url.reveal());
+  const where = `postgres ${database} at ${server}`;
   // A socket of our own: pg's `end()` waits for ever when the other end does not answer.
   const socket = new Socket();
   const client = new pg.Client({
@@ -99,11 +102,6 @@ function tableOf(row: Row): CatalogueTable {
 }
 
 function sideError(where: string, error: unknown, lost: Error | undefined): SideError {
-  const refused = error instanceof pg.DatabaseError;
-  const message =
-    error instanceof Error && error.message !== '' ? error.message : (lost?.message ?? 'no answer');
-  return new SideError(refused ? 'TRU_SIDE_REFUSED' : 'TRU_SIDE_UNREACHABLE', where, message, {
-    transient: !refused,
-    cause: error,
-  });
+  const silent = error instanceof Error && error.message === '' && lost !== undefined;
+  return toSideError(silent ? lost : error, where);
 }

@@ -32,11 +32,16 @@ export async function describePostgres(
   const table = tableOf(shape);
   const unique = table === null ? false : await noteIndexes(snapshot, side, table, findings);
   const filled = table === null ? false : await noteKeyColumns(snapshot, shape, table, findings);
+  if (table === null)
+    findings.notes.push(
+      'the key comes from a query or an expression, so its indexes are not seen; see that key and time are indexed',
+    );
   if (!filled) await countNulls(snapshot, side, findings);
   if (!unique) await countRepeats(snapshot, side, findings);
   await noteRights(snapshot, table, findings);
   const text = select(relation, shape.reader.columns.map(quoteIdentifier), [], `limit ${SAMPLES}`);
   const { rows } = await snapshot.query(text);
+  if (rows.length === 0) findings.notes.push('there is no record yet, so no sample can be shown');
   return { columns: uniqueByName(columns), ...findings, samples: rows.map(shape.reader.read) };
 }
 
@@ -54,17 +59,13 @@ function noteOrder({ keys }: Shape, { notes }: Findings): void {
   }
 }
 
-function noteTime({ shape, timeName }: Described, { notes, warnings }: Findings): void {
+function noteTime({ shape, timeName }: Described, { notes }: Findings): void {
   if (timeName === undefined || shape.time === null) {
     notes.push('without a time column no window can be listed; records are only looked up by key');
     return;
   }
   const { column, zone } = shape.time;
   if (column.oid === OID.timestamptz) return;
-  if (column.oid !== OID.timestamp && column.oid !== OID.date) {
-    warnings.push(`the time column ${timeName} is ${column.native}; a window needs a timestamp or a date`);
-    return;
-  }
   notes.push(
     `${timeName} has no time zone and is read as wall time of ${zone}; a rule with a zone on that field changes this`,
   );
@@ -82,7 +83,10 @@ const INDEXES = `
            and (select array_agg(n order by n) from unnest(indkey::int2[]) with ordinality as k (n, place)
                  where place <= indnkeyatts) = (select array_agg(n order by n) from unnest($2::int2[]) n)), false),
          coalesce(bool_or(indpred is null and indkey[0] = any ($2::int2[])), false),
-         coalesce(bool_or(indkey[0] = $3::int2), false)
+         coalesce(bool_or(indkey[0] = $3::int2), false),
+         (select relkind in ('v', 'f') from pg_class where oid = $1::oid),
+         (select format('%I.%I', nspname, relname) from pg_class c join pg_namespace n on n.oid = relnamespace
+           where c.oid = $1::oid)
     from pg_index where indrelid = $1::oid and indisvalid`;
 
 /** Returns true when an index already proves the key unique. */
@@ -90,25 +94,46 @@ async function noteIndexes(
   snapshot: Snapshot,
   { shape, timeName }: Described,
   table: string,
-  { notes }: Findings,
+  { notes, warnings }: Findings,
 ): Promise<boolean> {
   const numbers = shape.keys.map(({ column }) => column.origin?.number ?? 0);
   const time = shape.time?.column.origin?.number ?? 0;
   const { rows } = await snapshot.query(INDEXES, [table, numbers, time]);
-  const [unique, byKey, byTime] = (rows[0] ?? []) as Row;
-  const key = shape.keys.map(({ column }) => column.name).join(', ');
-  if (unique !== 't') notes.push(`no unique index on (${key}) of this table`);
+  const [unique, byKey, byTime, view, relation] = (rows[0] ?? []) as Row;
+  const key = shape.keys.map(({ column }) => asWritten(column.name)).join(', ');
+  if (view === 't') {
+    notes.push(
+      `${relation} is a view or a foreign table, whose indexes are not seen; see that key and time are indexed behind it`,
+    );
+    return false;
+  }
+  if (unique !== 't')
+    notes.push(
+      `no unique index on (${key}), so the key was counted: create unique index on ${relation} (${key})`,
+    );
   if (byKey !== 't')
-    notes.push(`no index starts with a column of (${key}); each lookup reads the whole table`);
+    warnings.push(
+      `no index starts with a column of (${key}); each lookup reads the whole table: create index on ${relation} (${key})`,
+    );
   if (timeName !== undefined && byTime !== 't') {
-    notes.push(`no index starts with ${timeName}; each window reads the whole table`);
+    warnings.push(
+      `no index starts with ${timeName}; each window reads the whole table: create index on ${relation} (${asWritten(timeName)})`,
+    );
   }
   return unique === 't';
 }
 
+/** As a person would write the name in a statement: in quotes only where it needs them. */
+function asWritten(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : quoteIdentifier(name);
+}
+
+const MADE_UP = '^(nextval|gen_random_uuid|uuid_generate|uuidv)';
 const KEY_COLUMNS = `
-  select attname, attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false),
-         attnotnull
+  select attname,
+         case when attidentity <> '' or pg_get_expr(d.adbin, d.adrelid) like 'nextval(%' then 'numbered'
+              when pg_get_expr(d.adbin, d.adrelid) ~* '${MADE_UP}' then 'made up' else '' end,
+         attnotnull, format_type(atttypid, atttypmod) in ('smallint', 'integer', 'bigint')
     from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
    where a.attrelid = $1::oid and a.attnum = any ($2::int2[])`;
 
@@ -121,10 +146,15 @@ async function noteKeyColumns(
 ): Promise<boolean> {
   const numbers = keys.map(({ column }) => column.origin?.number ?? 0);
   const { rows } = await snapshot.query(KEY_COLUMNS, [table, numbers]);
-  for (const [name, generated] of rows) {
-    if (generated === 't') {
-      warnings.push(`${name} is numbered by this database; a business key must be the same on both sides`);
-    }
+  for (const [name, made, , counts] of rows) {
+    if (made)
+      warnings.push(
+        `${name} is ${made} by this database, so the other side cannot know it; name the columns of a business key that both sides were given, or make sure that ${name} is copied`,
+      );
+    else if (rows.length === 1 && counts === 't' && /^id$/i.test(name ?? ''))
+      warnings.push(
+        `${name} looks like a number that one database counts; make sure that both sides were given the same, or name a business key`,
+      );
   }
   return rows.every(([, , filled]) => filled === 't');
 }
@@ -136,7 +166,10 @@ async function countNulls(
 ): Promise<void> {
   const text = select(relation, ['count(*)'], [`(${someKeyIsNull(shape)})`]);
   const [[count = '0'] = []] = (await snapshot.query(text)).rows;
-  if (count !== '0') findings.warnings.push(`${count} records have a null in their key and are undecided`);
+  if (count !== '0')
+    findings.warnings.push(
+      `${count === '1' ? '1 record has' : `${count} records have`} a null in their key and stay undecided; fill it, or leave them out with where`,
+    );
 }
 
 /** Reads the whole table, which is why it is done only where no index proves the key unique. */
@@ -149,7 +182,10 @@ async function countRepeats(
   const tail = `group by ${columns} having count(*) > 1`;
   const repeated = select(relation, ['1'], [`not (${someKeyIsNull(shape)})`], tail);
   const [[count = '0'] = []] = (await snapshot.query(`select count(*) from (${repeated}) as repeated`)).rows;
-  if (count !== '0') findings.warnings.push(`${count} keys belong to more than one record`);
+  if (count !== '0')
+    findings.warnings.push(
+      `${count === '1' ? '1 key belongs' : `${count} keys belong`} to more than one record and will be reported as duplicate; add the column to the key that tells them apart, or leave some out with where`,
+    );
 }
 
 function someKeyIsNull({ keys }: Shape): string {

@@ -9,11 +9,15 @@ export interface WindowCondition {
   readonly values: readonly [string, string];
 }
 
+export function isTimeColumn(column: Column): boolean {
+  return ([OID.timestamptz, OID.timestamp, OID.date] as readonly number[]).includes(column.oid);
+}
+
 /**
- * Selects the records of a window by the time column; undefined when the column holds no times. A column without time
- * zone is read as wall time of `zone`; then more than the window may be selected (see `wallTimes`).
+ * Selects the records of a window by the time column. A column without time zone is read as wall time of `zone`; then
+ * more than the window may be selected (see `wallTimes`).
  */
-export function windowCondition(column: Column, window: Window, zone: string): WindowCondition | undefined {
+export function windowCondition(column: Column, window: Window, zone: string): WindowCondition {
   const quoted = quoteIdentifier(column.name);
   if (column.oid === OID.timestamptz) {
     return {
@@ -21,7 +25,6 @@ export function windowCondition(column: Column, window: Window, zone: string): W
       values: [window.from, window.to],
     };
   }
-  if (column.oid !== OID.timestamp && column.oid !== OID.date) return undefined;
   return {
     text: `${quoted} >= $1::timestamp and ${quoted} < $2::timestamp`,
     values: wallTimes(window, zone),

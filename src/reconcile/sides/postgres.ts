@@ -1,8 +1,8 @@
 import type { PostgresSideConfig } from '../../config/schema.ts';
-import type { Secret } from '../../config/secret.ts';
 import { isUsableKey } from '../key.ts';
 import { type Key, keyText, type SideRecord, type Window } from '../record.ts';
 import { type Side, type SideClock, type SideDescription, SideError } from '../side.ts';
+import { serverOf } from './connect-hint.ts';
 import { type Places, placesOf, type SideContext } from './mapping.ts';
 import { readClock } from './postgres-clock.ts';
 import { type Column, type Columns, readColumns } from './postgres-columns.ts';
@@ -11,7 +11,7 @@ import { type KeyColumn, keyColumnOf } from './postgres-key.ts';
 import { type RecordReader, recordReader } from './postgres-record.ts';
 import { PostgresSession, type Snapshot } from './postgres-session.ts';
 import { quoteIdentifier, type Relation, relationOf, select } from './postgres-sql.ts';
-import { windowCondition } from './postgres-time.ts';
+import { isTimeColumn, windowCondition } from './postgres-time.ts';
 
 /** What the catalogue says about the configured columns; read once, then kept. */
 export interface Shape {
@@ -43,9 +43,9 @@ class PostgresSide implements Side {
   #shape: Promise<Shape> | undefined;
 
   constructor(config: PostgresSideConfig, context: SideContext) {
-    const address = addressOf(config.url);
-    this.label = `postgres ${address.database}.${config.table ?? '(query)'}`;
-    this.#where = `${context.name} ${this.label} at ${address.host}`;
+    const { server, database } = serverOf(config.url.reveal());
+    this.label = `postgres ${database}.${config.table ?? '(query)'}`;
+    this.#where = `${context.name} ${this.label} at ${server}`;
     this.canScan = config.time !== undefined;
     this.ordered = this.canScan;
     this.#config = config;
@@ -105,6 +105,7 @@ class PostgresSide implements Side {
   async describe(signal: AbortSignal): Promise<SideDescription> {
     return this.#session.read(signal, async (snapshot) => {
       const shape = await this.#shapeFrom(snapshot);
+      if (this.canScan && shape.time !== null) this.#assertWindow(shape.time.column);
       const described = await describePostgres(snapshot, {
         relation: this.#relation,
         shape,
@@ -121,15 +122,19 @@ class PostgresSide implements Side {
 
   async #declareCursor(snapshot: Snapshot, shape: Shape, window: Window): Promise<void> {
     const { time, keys, reader } = shape;
-    const condition = time === null ? undefined : windowCondition(time.column, window, time.zone);
-    if (condition === undefined) {
-      const found =
-        time === null ? 'no time column is configured' : `${time.column.name} is ${time.column.native}`;
-      throw this.#misconfigured(`a window needs a column with a timestamp or date, but ${found}`);
-    }
+    if (time === null) throw this.#misconfigured('a window needs a time column, and none is configured');
+    this.#assertWindow(time.column);
+    const condition = windowCondition(time.column, window, time.zone);
     const order = `order by ${keys.map((key) => key.order).join(', ')}`;
     const text = select(this.#relation, reader.columns.map(quoteIdentifier), [condition.text], order);
     await snapshot.query(`declare trueup_scan no scroll cursor for ${text}`, condition.values);
+  }
+
+  #assertWindow(column: Column): void {
+    if (isTimeColumn(column)) return;
+    throw this.#misconfigured(
+      `the time column ${column.name} is ${column.native}; name a column with a timestamp or date, or use query to cast it`,
+    );
   }
 
   #lookupStatement({ keys, reader }: Shape): string {
@@ -203,20 +208,6 @@ function relation(config: PostgresSideConfig, where: string): Relation {
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new SideError('TRU_SIDE_MISCONFIGURED', where, message, { transient: false, cause: error });
-  }
-}
-
-/** Host and database for people; never user, password or parameters. */
-function addressOf(url: Secret): { host: string; database: string } {
-  try {
-    const { host, pathname } = new URL(url.reveal());
-    return {
-      host: host === '' ? 'localhost' : host,
-      database: decodeURIComponent(pathname.slice(1)) || 'postgres',
-    };
-  } catch {
-    // An unreadable address may hold the password anywhere, so nothing of it is shown; connecting will fail and say so.
-    return { host: '[unreadable url]', database: '?' };
   }
 }
 

@@ -131,7 +131,7 @@ describe('loading', () => {
 
   it('refuses a number that would lose digits', async () => {
     const problems = await problemsOf(pair('', 'http: { port: 90071992547409931 }'));
-    expect(problems.map((problem) => problem.hint)).toContain('put it in quotes');
+    expect(problems.map((problem) => problem.hint).join()).toContain('put it in quotes');
   });
 
   it('refuses a file that is missing, empty or a directory', async () => {

@@ -57,7 +57,7 @@ it('prefers the unique text key over the serial number, and pairs names written 
       fields: { amount: 'amount', state: 'state' },
     },
     compare: { amount: 'decimal', state: 'text' },
-    warnings: ['public.order.updated_at has no time zone; it is read as UTC.'],
+    warnings: ["The downstream's public.order.updated_at has no time zone; it is read as UTC."],
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRedactor, secretsIn } from '../../../src/config/redact.ts';
+import { createRedactor, isAddressPart, secretsIn } from '../../../src/config/redact.ts';
 
 it('replaces the longest secret first', () => {
   expect(createRedactor(['hunter2', 'hunter2-and-more'])('a hunter2-and-more b hunter2')).toBe(
@@ -42,7 +42,31 @@ it('keeps the host of an address readable', () => {
     'abcdefghijklmnopqrst',
   ]);
   expect(secretsIn('http://partner.example/api')).toEqual([]);
-  expect(secretsIn('Bearer abc')).toEqual(['Bearer abc']);
+  expect(secretsIn('Bearer abc')).toEqual(['Bearer abc', 'abc']);
+});
+
+it('keeps names of databases, users and options readable, however long', () => {
+  expect(
+    secretsIn('postgres://reporting_reader@db/order_reconciliation?application_name=trueup-reconciliation'),
+  ).toEqual([]);
+  expect(secretsIn('postgres://u@db/x?sslmode=verify-full&sslkey=/etc/ssl/private/client.key')).toEqual([]);
+  expect(secretsIn('postgres://u@db/x?password=abc&sslpassword=def')).toEqual(['abc', 'def']);
+  expect(secretsIn('redis://:pw@queue/0')).toEqual(['pw']);
+});
+
+it('hides a token that stands in the place of a user', () => {
+  expect(secretsIn('https://sk_live_4711@api.example/v1')).toEqual(['sk_live_4711']);
+  expect(secretsIn('https://shop:s3cr3t@api.example/v1')).toEqual(['s3cr3t']);
+});
+
+it('tells pieces of an address that may be shown from those that may not', () => {
+  const address = 'postgres://reader:pa55word@db.internal:5432/shop_reconciliation';
+  for (const part of ['db.internal', '5432', 'reader', 'shop_reconciliation', 'db.internal:5432'])
+    expect(isAddressPart(address, part), part).toBe(true);
+  for (const part of ['pa55word', address, 'elsewhere'])
+    expect(isAddressPart(address, part), part).toBe(false);
+  expect(isAddressPart('https://hooks.example/T0KEN-T0KEN', 'T0KEN-T0KEN')).toBe(false);
+  expect(isAddressPart('https://hooks.example/T0KEN-T0KEN', 'hooks.example')).toBe(true);
 });
 
 it('reads a long text without addresses in one pass', () => {
