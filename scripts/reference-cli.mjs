@@ -37,7 +37,7 @@ JSON lines. \`--config\` and \`--format\` stand before or after the name of the 
 
 | environment | meaning |
 | --- | --- |
-| \`TRUEUP_CONFIG\` | config file, when \`--config\` is not given; else config/trueup.yaml, else trueup.yaml |
+| \`TRUEUP_CONFIG\` | config file, when \`--config\` is not given; else config/trueup.yaml, else trueup.yaml. Commands that only read or decide need none: \`DATABASE_URL\` is enough |
 | \`DATABASE_URL\` | the store, when \`store.url\` is not set; without both the embedded PostgreSQL in .trueup/ |
 | \`QUEUE_URL\` | the queue, when \`queue.url\` is not set; without both the store |
 | \`TRUEUP_ACTOR\` | who decides, for the audit; left out: the system's user |
@@ -48,11 +48,20 @@ JSON lines. \`--config\` and \`--format\` stand before or after the name of the 
 | 1 | unexpected; for decisions on diffs: some could not be carried out |
 | 2 | wrong usage or configuration |
 | 3 | \`run --fail-on-diff\` found diffs |
-| 4 | a person is needed: \`run\` escalated something or is on hold, \`doctor\` found something wrong |
+| 4 | a person is needed: \`run\` saw a diff that was handed to a person (by it or by an earlier run), is on hold, or waited for a held target longer than \`--wait-for\`; \`doctor\` found something wrong |
 | 5 | the store's schema is missing, too old or too new |
-| 6 | \`run\` was incomplete or undecided, which never reads as clean |
-| 75 | temporary: a server cannot be reached now, or refuses this user; the file is not at fault |
-| 130 | \`up\` or \`worker\` was stopped twice, and ended at once |
+| 6 | \`run\` was incomplete or undecided, or was left before its repairs had ended, which never reads as clean |
+| 75 | temporary: a server cannot be reached now, or refuses this user (the file is not at fault), or \`run\` waited for a target that is down longer than \`--wait-for\` |
+| 130 | \`up\`, \`worker\` or \`run\` was stopped twice, and ended at once |
+
+\`hold\`, \`release\`, \`watermark\` and \`replay\` go by the active configuration, whatever file lies here; a file that
+differs is named on stderr. The other commands that take names go by the file.
+
+\`run --format json\` prints one object: \`run\`, \`reconciliation\`, \`mode\`, \`window\`, \`verdict\`, \`complete\`,
+\`result\`, \`reason\`, \`counts\`, \`guard\`, \`coveredTo\`, \`provenTo\`, \`diffs\` (\`id\`, \`key\`, \`kind\`, \`fields\`, \`state\`), \`plan\`, \`compensations\`,
+\`needsPerson\`, \`waitingFor\`, \`watermark\`, \`timings\`. \`plan\` says how the window was read (\`name\`, \`why\`) and, in
+mode plan, what would be sent (\`id\`, \`sends\`, \`byKind\`, \`byTarget\`, \`left\`, \`eta\`, \`expiresAt\`, and \`outcome\` once
+it was executed). Several names give a list of such objects; \`ndjson\` gives one a line.
 
 `;
 

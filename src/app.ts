@@ -14,6 +14,7 @@ import { Secret } from './config/secret.ts';
 import { createBackend, type QueueBackend } from './jobs/backend.ts';
 import { deliverAlerts } from './jobs/deliver-alerts.ts';
 import { noteAttempt, noteDelivery, noteEnded } from './jobs/notes.ts';
+import { Paces } from './jobs/pace.ts';
 import type { Pair } from './jobs/pair.ts';
 import { takeTurn } from './jobs/read-gate.ts';
 import type { ReconcileDeps } from './jobs/reconcile-window.ts';
@@ -120,7 +121,9 @@ export async function openApp(
     times,
     isActive,
     route: (compensation) => routes.of(compensation),
-    takeSlot: (gate, target, signal) => takeTurn(() => grantCall(db, { gate, target, timing }), signal),
+    takeSlot: ({ gate, target }, run, signal) =>
+      takeTurn(() => grantCall(db, { gate, target, timing, run }), signal),
+    paces: new Paces(),
     logger,
     onAttempt: (attempt) => noteAttempt(attempt, listeners),
     onEnded: (ended) => noteEnded(ended, listeners),

@@ -21,7 +21,11 @@ export interface Store {
 }
 
 /** Opens the store: `store.url`, else DATABASE_URL, else the embedded PostgreSQL in `.trueup/` of this directory. */
-export async function openStore(config: Config, env: Environment, logger: Logger): Promise<Store> {
+export async function openStore(
+  config: Pick<Config, 'store'>,
+  env: Environment,
+  logger: Logger,
+): Promise<Store> {
   const given = config.store.url ?? (env['DATABASE_URL'] ? new Secret(env['DATABASE_URL']) : null);
   const embedded = given ? null : await startEmbedded(logger);
   const url = given ?? new Secret(embedded ? await embedded.ensureDatabase('trueup') : '');

@@ -47,6 +47,13 @@ for (const register of [
   register(program);
 }
 
+/** Who reads the answer may stop reading (`trueup diffs | head -1`): the command ends as it would have. */
+function toleratesClosedPipe(stream: NodeJS.WriteStream): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
 /** Ends the process with the code that tells a script what happened (`EXIT`). */
 async function main(): Promise<void> {
   try {
@@ -80,4 +87,6 @@ function report(error: unknown): number {
   return EXIT.unexpected;
 }
 
+toleratesClosedPipe(process.stdout);
+toleratesClosedPipe(process.stderr);
 await main();

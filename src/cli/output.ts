@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import { knownNames } from '../config/known-names.ts';
 import { EXIT, TrueupError } from '../error.ts';
 
 const FORMATS = ['table', 'json', 'ndjson'] as const;
@@ -56,21 +57,44 @@ export function parseFormat(text: string): Format {
   if (format) return format;
   throw new TrueupError('TRU_USAGE', `there is no format "${text}"`, {
     exit: EXIT.usage,
-    hint: `use ${FORMATS.join(', ')}`,
+    hint: knownNames(text, FORMATS, 'formats'),
   });
 }
 
-/** One refreshing line on stderr, only where a person can see it move. */
-export function createProgress(): { show(text: string): void; end(): void } {
-  if (!process.stderr.isTTY) return { show: () => {}, end: () => {} };
+const PLAIN_EVERY_MS = 10_000;
+
+export interface Progress {
+  /** What is going on now: a refreshing line where a person sees it move, else a line of its own now and then. */
+  show(text: string): void;
+  /** A fact that must be read, above the refreshing line. */
+  note(text: string): void;
+  end(): void;
+}
+
+/** On stderr, never between the data. */
+export function createProgress(now: () => number = () => performance.now()): Progress {
+  const isTty = process.stderr.isTTY;
   let shown = false;
+  let last = { at: now(), text: '' };
+  const clear = () => {
+    if (shown) process.stderr.write('\r\x1b[2K');
+    shown = false;
+  };
   return {
     show: (text) => {
-      process.stderr.write(`\r\x1b[2K${text}`);
-      shown = true;
+      if (isTty) {
+        const width = Math.max(20, (process.stderr.columns ?? 80) - 1);
+        process.stderr.write(`\r\x1b[2K${text.slice(0, width)}`);
+        shown = true;
+      } else if (text !== last.text && now() - last.at >= PLAIN_EVERY_MS) {
+        say(text);
+        last = { at: now(), text };
+      }
     },
-    end: () => {
-      if (shown) process.stderr.write('\r\x1b[2K');
+    note: (text) => {
+      clear();
+      say(text);
     },
+    end: clear,
   };
 }

@@ -6,6 +6,7 @@ import { confirmedFindings, countFindings, type FindingCount, sampleMismatched }
 import { holdRun, otherRunHeld } from '../store/run-holds.ts';
 import { finishRun, type Run, type RunCounts, type RunVerdict } from '../store/runs.ts';
 import { countSuspects } from '../store/suspects.ts';
+import { storePlan } from './make-plan.ts';
 import { planFindings } from './plan-findings.ts';
 import type { ReconcileDeps } from './reconcile-window.ts';
 
@@ -37,6 +38,7 @@ export function concludeRun(deps: ReconcileDeps, run: Run): Promise<Concluded> {
       pages: confirmedFindings(trx, run.id),
       plan: !held && run.mode === 'compensate' && (await mayPlan(trx, run)),
     });
+    if (run.mode === 'plan') await storePlan(trx, run, pair);
     await deps.checkpoint('before-plan-commit');
     if (held) {
       await holdRun(trx, run, { pattern: pattern.pattern, facts: pattern.facts }, counts);

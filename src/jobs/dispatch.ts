@@ -1,4 +1,4 @@
-import type { GateTiming } from '../compensate/gate/watermark.ts';
+import { type GateTiming, spacing } from '../compensate/gate/watermark.ts';
 import type { Target } from '../config/schema.ts';
 import { type Db, inTransaction } from '../store/database.ts';
 import {
@@ -10,6 +10,7 @@ import {
   targetsWithDueWork,
 } from '../store/dispatchable.ts';
 import { gateStatus } from '../store/gates.ts';
+import { type PacedRun, pacedRuns } from '../store/run-gate.ts';
 import { ringDueRuns } from '../store/runs.ts';
 import { liveWorkers } from '../store/workers.ts';
 import type { QueueBackend } from './backend.ts';
@@ -41,8 +42,12 @@ export async function dispatchCompensations(deps: DispatchDeps): Promise<number>
   for (const name of due) {
     const target = deps.targets[name];
     if (!target) continue;
-    const load = loads.get(name) ?? { queued: 0, sending: 0 };
-    count += await dispatchTarget(deps, name, await placesFor(deps, name, target, load, workers));
+    const { queued, sending } = loads.get(name) ?? { queued: 0, sending: 0 };
+    const paced = await pacedRuns(deps.db, name, deps.timing);
+    // What waits for the slot of its own run takes no place from the others.
+    const load = { sending, queued: queued - paced.reduce((sum, run) => sum + run.queued, 0) };
+    const places = await placesFor(deps, name, target, load, workers);
+    count += await dispatchTarget(deps, name, places, pacedPlaces(paced, deps.timing));
   }
   return count;
 }
@@ -57,8 +62,13 @@ export async function dispatchUnknownTargets(deps: DispatchDeps): Promise<void> 
   }
 }
 
-async function dispatchTarget(deps: DispatchDeps, name: string, places: number): Promise<number> {
-  const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring));
+async function dispatchTarget(
+  deps: DispatchDeps,
+  name: string,
+  places: number,
+  paced?: ReadonlyMap<string, number>,
+): Promise<number> {
+  const rung = await inTransaction(deps.db, (trx) => dispatchDue(trx, name, places, deps.times.ring, paced));
   await deps.checkpoint('after-commit-before-ring');
   await ring(deps.queue, rung);
   return rung.length;
@@ -80,6 +90,16 @@ async function placesFor(
   if (status.nextSlotInMs > AHEAD_MS) return 0;
   const ahead = Math.ceil((status.limit * AHEAD_MS) / deps.timing.windowMs) + 1 - load.queued;
   return Math.min(inFlight, ahead);
+}
+
+/** How many places a run with a watermark of its own may have: what its own slots can take soon. */
+function pacedPlaces(runs: readonly PacedRun[], timing: GateTiming): Map<string, number> {
+  return new Map(
+    runs.map(({ runId, watermark, queued, nextSlotInMs }) => {
+      const slotsAhead = Math.floor((AHEAD_MS - Math.max(0, nextSlotInMs)) / spacing(watermark, timing)) + 1;
+      return [runId, slotsAhead - queued];
+    }),
+  );
 }
 
 /** A crash between the commit and this leaves rows whose ring expires; the sweep returns them to the ledger. */

@@ -30,7 +30,7 @@ export type Turned =
   | { readonly kind: 'undecided'; readonly why: string }
   /** The breaker is open. */
   | { readonly kind: 'open'; readonly delayMs: number }
-  /** Held, draining, or no slot is near. */
+  /** Held, draining, or no slot is near: the target's or that of its own run. */
   | { readonly kind: 'back'; readonly dueInMs: number }
   /** Cancelled meanwhile, or no longer this job's. */
   | { readonly kind: 'gone' };
@@ -174,6 +174,8 @@ async function askWhileFresh(
         return { kind: 'open', delayMs: answer.delayMs };
       case 'held':
         return { kind: 'back', dueInMs: 1000 };
+      case 'paced':
+        return { kind: 'back', dueInMs: answer.delayMs };
       case 'wait':
         if (now - began.askingSince + answer.delayMs > LONGEST_WAIT_MS)
           return { kind: 'back', dueInMs: answer.delayMs };

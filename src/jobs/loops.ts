@@ -9,7 +9,7 @@ import { settleDue } from './run-compensation.ts';
 import { claimDueSlots } from './schedule.ts';
 import { SETTLE_BATCH } from './settle.ts';
 import { sweep } from './sweep.ts';
-import { scheduledOf, type WorkerParts } from './worker-parts.ts';
+import { beatOf, scheduledOf, type WorkerParts } from './worker-parts.ts';
 
 const PAUSE = {
   dispatch: 250,
@@ -49,7 +49,6 @@ export function startLoops(parts: WorkerParts): Repeating[] {
     targets: parts.config.targets,
     checkpoint: parts.send.checkpoint,
   };
-  const beat = { id: parts.workerId, version: parts.version, revision: parts.configRevision };
   const loops = [
     loop(
       'dispatch',
@@ -89,7 +88,7 @@ export function startLoops(parts: WorkerParts): Repeating[] {
     loop(
       'heartbeat',
       PAUSE.heartbeat,
-      once(() => heartbeat(db, beat)),
+      once(() => heartbeat(db, beatOf(parts))),
     ),
     loop(
       'summary',

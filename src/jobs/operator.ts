@@ -1,5 +1,6 @@
 import { parseDuration } from '../config/duration.ts';
-import type { Config, Target } from '../config/schema.ts';
+import { knownNames } from '../config/known-names.ts';
+import type { Target } from '../config/schema.ts';
 import { EXIT, TrueupError } from '../error.ts';
 import { recordAudit } from '../store/audit.ts';
 import { changeState, lockDiff, openCompensations } from '../store/compensations.ts';
@@ -123,18 +124,28 @@ async function each(
 
 // ------------------------------------------------------------------------------------------------ targets, runs
 
-function targetOf(config: Config, name: string): { target: Target; gate: string } {
+/** What decisions on targets need of a configuration. */
+export interface GateConfig {
+  readonly targets: Readonly<Record<string, Pick<Target, 'upstream' | 'watermark'>>>;
+}
+
+function targetOf(config: GateConfig, name: string): { target: Pick<Target, 'watermark'>; gate: string } {
   const target = config.targets[name];
   if (!target) {
     throw new TrueupError('TRU_UNKNOWN_TARGET', `there is no target "${name}"`, {
       exit: EXIT.usage,
-      hint: `targets are: ${Object.keys(config.targets).join(', ') || 'none'}`,
+      hint: knownNames(name, Object.keys(config.targets), 'targets'),
     });
   }
   return { target, gate: target.upstream ?? name };
 }
 
-export async function holdTarget(db: Db, config: Config, name: string, decision: Decision): Promise<void> {
+export async function holdTarget(
+  db: Db,
+  config: GateConfig,
+  name: string,
+  decision: Decision,
+): Promise<void> {
   const { gate } = targetOf(config, name);
   await inTransaction(db, async (trx) => {
     await holdGate(trx, gate, decision.reason, decision.actor.name);
@@ -144,7 +155,7 @@ export async function holdTarget(db: Db, config: Config, name: string, decision:
 
 export async function releaseTarget(
   db: Db,
-  config: Config,
+  config: GateConfig,
   name: string,
   decision: Decision,
 ): Promise<boolean> {
@@ -176,7 +187,7 @@ export async function discardRun(db: Db, id: string, decision: Decision): Promis
   });
 }
 
-export function readWatermark(db: Db, config: Config, name: string): Promise<GateStatus> {
+export function readWatermark(db: Db, config: GateConfig, name: string): Promise<GateStatus> {
   const { target, gate } = targetOf(config, name);
   return gateStatus(db, gate, target);
 }
@@ -184,7 +195,7 @@ export function readWatermark(db: Db, config: Config, name: string): Promise<Gat
 /** Sets or clears a person's watermark; it can only be lower than the configured ceiling (rule 6.17). */
 export async function setWatermark(
   db: Db,
-  config: Config,
+  config: GateConfig,
   name: string,
   override: { perMinute: number; for: string | null } | null,
   decision: Decision,

@@ -72,7 +72,7 @@ interface DiffToPlan {
  * Diffs without an open compensation whose key was never used have no history to weigh and are inserted together; a
  * diff that has the same repair under way needs nothing; the rest goes through `planDiff` one by one.
  */
-async function planDiffs(trx: Db, diffs: readonly DiffToPlan[], context: PlanContext): Promise<void> {
+export async function planDiffs(trx: Db, diffs: readonly DiffToPlan[], context: PlanContext): Promise<void> {
   const planned = diffs.map((diff) => ({ diff, plan: planOf(diff, context, 0) }));
   const keys = planned.flatMap(({ plan }) => (plan.plan === 'compensate' ? [plan.idempotencyKey] : []));
   const taken = await usedKeys(trx, keys);
@@ -207,7 +207,7 @@ function plannedEvent(diffId: string, compensationId: string | undefined, repair
   };
 }
 
-function asHistory(row: Compensation) {
+export function asHistory(row: Compensation) {
   return {
     revision: row.revision,
     state: row.state,

@@ -7,7 +7,7 @@ import type { Repair, Target } from '../config/schema.ts';
 import type { Logger } from '../observe/logger.ts';
 import { traceparent } from '../observe/tracing.ts';
 import type { CompareContext } from '../reconcile/compare-records.ts';
-import type { Key } from '../reconcile/record.ts';
+import type { Finding, Key } from '../reconcile/record.ts';
 import { type Compensation, changeState, claimQueued } from '../store/compensations.ts';
 import type { Db } from '../store/database.ts';
 import { dropSlot } from '../store/grants.ts';
@@ -15,6 +15,7 @@ import { postponeSettle } from '../store/sent.ts';
 import { handOver } from './give-up.ts';
 import { type GrantedSlot, lookAndAsk } from './look-and-ask.ts';
 import type { Look } from './look-batch.ts';
+import { type Paces, waitForPace } from './pace.ts';
 import type { Pair } from './pair.ts';
 import { recordHealed, recordResend, recordSeen, recordUndecided } from './record-look.ts';
 import { recordOpen, recordOutcome } from './record-outcome.ts';
@@ -60,7 +61,12 @@ export interface SendDeps {
   readonly isActive: () => Promise<boolean>;
   /** `undefined` when this process's configuration does not have this repair. */
   readonly route: (compensation: Compensation) => RepairRoute | undefined;
-  readonly takeSlot: (gate: string, target: Target, signal: AbortSignal) => Promise<void>;
+  readonly takeSlot: (
+    route: Pick<RepairRoute, 'gate' | 'target'>,
+    compensation: Compensation,
+    signal: AbortSignal,
+  ) => Promise<void>;
+  readonly paces: Paces;
   readonly logger: Logger;
   readonly onAttempt: (attempt: EndedAttempt) => void;
   /** A compensation ended by a look, not by an answer. */
@@ -91,10 +97,11 @@ export async function runCompensation(deps: SendDeps, job: { id: string; ring: n
   if (claimed.lastUnknown && !repeatable(claimed, route)) {
     return handOver(deps, claimed, 'unresolved');
   }
+  const leavePace = await waitForPace(deps, claimed);
+  if (leavePace === null) return;
   const place = route.turns.take();
-  const turned = await lookAndAsk(deps, claimed, route, place, (finding) =>
-    isPlanned(claimed, route.pair, finding),
-  );
+  const planned = (finding: Finding) => isPlanned(claimed, route.pair, finding);
+  const turned = await lookAndAsk(deps, claimed, route, place, planned).finally(leavePace);
   switch (turned.kind) {
     case 'granted':
       try {
@@ -223,6 +230,6 @@ async function send(
     traceparent: traceparent(claimed.traceId),
     signal,
     diff: granted.finding,
-    slot: () => deps.takeSlot(route.gate, route.target, signal),
+    slot: () => deps.takeSlot(route, claimed, signal),
   });
 }

@@ -51,3 +51,8 @@ export function scheduledOf(parts: WorkerParts): Scheduled[] {
       : [],
   );
 }
+
+/** What a worker says of itself while it lives. */
+export function beatOf({ workerId, version, configRevision, keepsSchedules }: WorkerParts) {
+  return { id: workerId, version, revision: configRevision, oneShot: !keepsSchedules };
+}

@@ -8,7 +8,7 @@ import type { Repeating } from './repeat.ts';
 import { runCompensation } from './run-compensation.ts';
 import { claimDueSlots } from './schedule.ts';
 import { within } from './within.ts';
-import { scheduledOf, type WorkerParts } from './worker-parts.ts';
+import { beatOf, scheduledOf, type WorkerParts } from './worker-parts.ts';
 
 export interface RunningWorker {
   /**
@@ -29,7 +29,7 @@ const WAITING_PLACES = 64;
 
 export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   await parts.queue.open();
-  await heartbeat(parts.db, { id: parts.workerId, version: parts.version, revision: parts.configRevision });
+  await heartbeat(parts.db, beatOf(parts));
   const consumers = startConsumers(parts);
   const loops = startLoops(parts);
   parts.logger.info(

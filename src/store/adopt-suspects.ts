@@ -12,7 +12,7 @@ interface AdoptingRun {
 export async function adoptSuspects(db: Db, run: AdoptingRun, window: Window): Promise<void> {
   await adoptLeftOver(db, run);
   await adoptDecisions(db, run, window);
-  if (run.mode === 'compensate') await adoptUnplanned(db, run);
+  if (run.mode !== 'check') await adoptUnplanned(db, run);
 }
 
 /**

@@ -40,6 +40,8 @@ export interface Compensation {
   /** Since the oldest send whose outcome is not settled; null when there is none. */
   readonly unknownForMs: number | null;
   readonly createdAt: Instant;
+  /** The run's own ceiling, in sends per window; null where only the target's counts. */
+  readonly runWatermark: number | null;
 }
 
 /** As the store gives it. */
@@ -73,6 +75,7 @@ export interface CompensationRow {
   ended_ms_ago: number | null;
   unknown_for_ms: number | null;
   created_at: Instant;
+  run_watermark: number | null;
 }
 
 const ago = (column: string) => `(extract(epoch from clock_timestamp() - ${column}) * 1000)::float8`;
@@ -82,7 +85,8 @@ export const COLUMNS = `id, diff_id, run_id, reconciliation, repair, side, targe
   trace_id, created_at, ${ago('first_sent_at')} as first_sent_ms_ago, ${ago('last_sent_at')} as last_sent_ms_ago,
   not_taken, ${ago('undecided_since')} as undecided_for_ms,
   ${ago('ended_at')} as ended_ms_ago,
-  ${ago('unknown_since')} as unknown_for_ms`;
+  ${ago('unknown_since')} as unknown_for_ms,
+  (select watermark from run where run.id = run_id) as run_watermark`;
 
 export function fromRow(row: CompensationRow): Compensation {
   return {
@@ -115,5 +119,6 @@ export function fromRow(row: CompensationRow): Compensation {
     endedMsAgo: row.ended_ms_ago,
     unknownForMs: row.unknown_for_ms,
     createdAt: row.created_at,
+    runWatermark: row.run_watermark,
   };
 }

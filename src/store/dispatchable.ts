@@ -1,3 +1,4 @@
+import type { Instant } from '../reconcile/instant.ts';
 import { COLUMNS, type Compensation, type CompensationRow, fromRow } from './compensation-row.ts';
 import type { Db } from './database.ts';
 
@@ -37,23 +38,22 @@ export interface Dispatched {
  * are due longest, so that no row is passed over for ever by others that come back. A row is a retry when an attempt
  * of it counted, whatever state it comes from: one that was put back, held or lost its ring stays one. Retries get at
  * least one place and at most one in five while fresh work is ready; idle shares go to whoever waits (rule 6.13).
+ * `paced`: runs with a watermark of their own -> how many of these places they may have.
  */
 export async function dispatchDue(
   db: Db,
   target: string,
   places: number,
   ringMs: number,
+  paced: ReadonlyMap<string, number> = new Map(),
 ): Promise<Dispatched[]> {
   if (places < 1) return [];
-  const take = async (attempts: 'attempts = 0' | 'attempts > 0'): Promise<string[]> => {
-    const { rows } = await db.raw<{ rows: { id: string }[] }>(
-      `select id from compensation
-        where target = ? and state in ('ready', 'retrying', 'deferred') and ${attempts}
-          and due_at <= clock_timestamp()
-        order by due_at, id limit ? for update skip locked`,
-      [target, places],
-    );
-    return rows.map((row) => row.id);
+  const take = async (attempts: Attempts): Promise<string[]> => {
+    const due = await dueRows(db, target, attempts, places, { except: [...paced.keys()] });
+    for (const [run, most] of paced)
+      due.push(...(await dueRows(db, target, attempts, Math.min(places, most), { run })));
+    if (paced.size > 0) due.sort(byDue);
+    return due.slice(0, places).map((row) => row.id);
   };
   const retries = await take('attempts > 0');
   const fresh = await take('attempts = 0');
@@ -68,6 +68,43 @@ export async function dispatchDue(
     [ringMs, [...chosenRetries, ...chosenFresh]],
   );
   return rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+}
+
+type Attempts = 'attempts = 0' | 'attempts > 0';
+
+interface DueRow {
+  readonly id: string;
+  readonly due_at: Instant;
+}
+
+/** Due rows of one run, or of all but some, those first that are due longest. */
+async function dueRows(
+  db: Db,
+  target: string,
+  attempts: Attempts,
+  limit: number,
+  runs: { readonly run: string } | { readonly except: readonly string[] },
+): Promise<DueRow[]> {
+  if (limit < 1) return [];
+  const [ofRuns, bindings] =
+    'run' in runs
+      ? ['and run_id = ?', [runs.run]]
+      : runs.except.length === 0
+        ? ['', []]
+        : ['and (run_id is null or run_id <> all(?))', [[...runs.except]]];
+  const { rows } = await db.raw<{ rows: DueRow[] }>(
+    `select id, due_at from compensation
+      where target = ? and state in ('ready', 'retrying', 'deferred') and ${attempts}
+        and due_at <= clock_timestamp() ${ofRuns}
+      order by due_at, id limit ? for update skip locked`,
+    [target, ...bindings, limit],
+  );
+  return rows;
+}
+
+function byDue(a: DueRow, b: DueRow): number {
+  if (a.due_at !== b.due_at) return a.due_at < b.due_at ? -1 : 1;
+  return BigInt(a.id) < BigInt(b.id) ? -1 : 1;
 }
 
 /** One in five; with fewer places than five a retry gets one of them one time in so many. */

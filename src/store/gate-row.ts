@@ -10,7 +10,7 @@ import { jsonColumn } from './json-column.ts';
  * is the database clock, read after the lock was taken (rule 6.14).
  */
 
-export type Purpose = 'send' | 'read';
+export type Purpose = 'send' | 'read' | 'run';
 
 export interface GateRow {
   readonly slots: SlotState | null;

@@ -24,7 +24,7 @@ export interface GateStatus {
 export async function gateStatus(
   db: Db,
   gate: string,
-  target: Target,
+  target: Pick<Target, 'watermark'>,
   timing: GateTiming = MINUTE,
 ): Promise<GateStatus> {
   const { rows } = await db.raw<{

@@ -7,6 +7,7 @@ import { dropAttempt, insertAttempt } from './attempts.ts';
 import { type Compensation, changeState } from './compensations.ts';
 import { type Db, inTransaction } from './database.ts';
 import { ceilingOf, type LockedGate, lesser, lockGate, type Purpose, saveSlots } from './gate-row.ts';
+import { askRunGate, type PacedRow } from './run-gate.ts';
 
 /** Slots of a gate: for a send, with what is committed beside it, and for other calls. */
 
@@ -22,7 +23,12 @@ export interface Granted {
   readonly idempotencyKey: string;
 }
 
-export type SendAnswer = Exclude<SlotAnswer, { kind: 'granted' }> | Granted | { readonly kind: 'gone' };
+export type SendAnswer =
+  | Exclude<SlotAnswer, { kind: 'granted' }>
+  | Granted
+  | { readonly kind: 'gone' }
+  /** The run's own gate has its next slot after this. */
+  | { readonly kind: 'paced'; readonly delayMs: number };
 
 export interface SendRequest {
   readonly compensation: Compensation;
@@ -54,6 +60,8 @@ export async function grantSend(db: Db, request: SendRequest): Promise<SendAnswe
     }
     const tooFarMs = answer.delayMs - (request.mostAheadMs ?? answer.delayMs);
     if (tooFarMs > 0) return { kind: 'wait', delayMs: tooFarMs };
+    const pacedMs = await askRunGate(trx, compensation, state.lastSlotMs, timing);
+    if (pacedMs !== null) return { kind: 'paced', delayMs: pacedMs };
     const leaseInMs = answer.delayMs + answer.validMs + target.timeout.answer + request.leaseMarginMs;
     const attempt = compensation.attemptNumber + 1;
     const ours = await changeState(trx, {
@@ -119,12 +127,12 @@ export async function grantRead(
 /** A slot for a further call of a running attempt (a module action's second call, a step). */
 export async function grantCall(
   db: Db,
-  request: { gate: string; target: Target; timing: GateTiming },
+  request: { gate: string; target: Target; timing: GateTiming; run: PacedRow },
 ): Promise<SlotAnswer> {
   const { watermark } = request.target;
   const limit = (gate: LockedGate) =>
     effectiveRate(gate.rate, lesser(watermark, gate.ceiling), gate.override, gate.nowMs).limit;
-  return takeSlot(db, request.gate, 'send', limit, request.timing);
+  return takeSlot(db, request.gate, 'send', limit, request.timing, request.run);
 }
 
 async function takeSlot(
@@ -133,10 +141,15 @@ async function takeSlot(
   purpose: Purpose,
   limit: (gate: LockedGate) => number | null,
   timing: GateTiming,
+  run: PacedRow = { runId: null, runWatermark: null },
 ): Promise<SlotAnswer> {
   return inTransaction(db, async (trx) => {
     const gate = await lockGate(trx, name, purpose);
     const { answer, state } = requestSlot(gate.slots, { nowMs: gate.nowMs, limit: limit(gate), timing });
+    if (answer.kind === 'granted') {
+      const pacedMs = await askRunGate(trx, run, state.lastSlotMs, timing);
+      if (pacedMs !== null) return { kind: 'wait', delayMs: pacedMs };
+    }
     if (state !== gate.slots) await saveSlots(trx, name, purpose, state, gate.system);
     return answer;
   });

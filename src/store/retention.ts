@@ -1,5 +1,6 @@
 import { type Db, inTransaction } from './database.ts';
 import { DECISION_STANDS } from './decisions.ts';
+import { deleteIdleRunGates } from './run-gate.ts';
 
 export interface RetentionAges {
   readonly runsMs: number;
@@ -33,6 +34,7 @@ export async function deleteExpired(
 ): Promise<Expired> {
   const { diffsMs, runsMs } = ages;
   const expired = { diffs: 0, emptied: 0, runs: 0, slots: 0, alerts: 0 };
+  if (!signal.aborted) await deleteIdleRunGates(db);
   if (!signal.aborted) expired.diffs = await deleteDiffs(db, diffsMs, limit);
   if (!signal.aborted) expired.emptied = await emptyDecidedDiffs(db, diffsMs, limit);
   if (!signal.aborted) expired.runs = await deleteRuns(db, runsMs, limit);

@@ -2,11 +2,13 @@ import type { Instant } from '../reconcile/instant.ts';
 import type { Window } from '../reconcile/record.ts';
 import type { Db } from './database.ts';
 import { jsonColumn } from './json-column.ts';
+import { setRunWatermark } from './run-gate.ts';
 
 export type RunPhase = 'reading' | 'rechecking' | 'concluding' | 'held' | 'done';
 export type RunResult = 'complete' | 'incomplete' | 'failed' | 'discarded';
 export type RunVerdict = 'match' | 'differ' | 'undecided';
-export type RunMode = 'check' | 'compensate';
+/** `plan`: as `check`, and what a run in mode `compensate` would plan is stored as a plan. */
+export type RunMode = 'check' | 'plan' | 'compensate';
 
 export interface RunCounts {
   readonly source: number;
@@ -70,6 +72,8 @@ export interface NewRun {
   readonly movesCoverage: boolean;
   /** The run that must be done first; null for none. */
   readonly waitsFor?: string | null;
+  /** A ceiling of its own, in sends per window, below its targets'. */
+  readonly watermark?: number | null;
 }
 
 interface RunRow {
@@ -122,6 +126,7 @@ export async function createRun(db: Db, run: NewRun): Promise<string> {
       waits_for: run.waitsFor ?? null,
     })
     .returning('id');
+  if (run.watermark) await setRunWatermark(db, row.id, run.watermark);
   return row.id;
 }
 

@@ -8,14 +8,21 @@ export interface Worker {
   readonly version: string;
   /** The configuration revision it follows. */
   readonly revision: number | null;
+  /** It ends by itself, so nothing may be left to it. */
+  readonly oneShot: boolean;
 }
 
 /** Says that a worker is alive. The first call registers it. */
 export async function heartbeat(
   db: Db,
-  worker: { id: string; version: string; revision: number | null },
+  worker: { id: string; version: string; revision: number | null; oneShot?: boolean },
 ): Promise<void> {
-  const values = { version: worker.version, revision: worker.revision, seen_at: db.raw('clock_timestamp()') };
+  const values = {
+    version: worker.version,
+    revision: worker.revision,
+    one_shot: worker.oneShot ?? false,
+    seen_at: db.raw('clock_timestamp()'),
+  };
   await db('worker')
     .insert({ id: worker.id, ...values })
     .onConflict('id')
@@ -34,6 +41,7 @@ export async function liveWorkers(db: Db, withinMs: number): Promise<Worker[]> {
     seenAt: row.seen_at,
     version: row.version,
     revision: row.revision,
+    oneShot: row.one_shot,
   }));
 }
 

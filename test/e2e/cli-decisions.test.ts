@@ -94,7 +94,7 @@ describe('a decision on a diff', () => {
     const where = ['dismiss', '--where', 'key=dismiss', '--reason', 'test order', '--for', '30d'];
     const asked = await say(...where);
     expect(asked).toMatchObject({ code: 2, stdout: '' });
-    expect(asked.stderr).toContain('1 diffs match key=dismiss');
+    expect(asked.stderr).toContain('1 diff found with key=dismiss');
     expect(asked.stderr).toContain('--yes');
     expect(await stateOf(id)).toBe('open');
     expect(await json(...where, '--yes')).toEqual([{ id, done: true, what: 'dismissed' }]);
@@ -156,6 +156,7 @@ describe('a decision on a diff', () => {
 
   it.each([
     ['without a reason', ['resolve', '1'], /--reason/],
+    ['with a reason that says nothing', ['resolve', '1', '--reason', '  '], /--reason[\s\S]*says nothing/],
     ['without saying which', ['resolve', '--reason', 'x'], /which diffs to resolve/],
     ['by ids and by a filter', ['fail', '1', '--where', 'kind=extra', '--reason', 'x'], /not both/],
     ['by what is no id', ['fail', 'A-1', '--reason', 'x'], /"A-1" is no diff id/],

@@ -3,6 +3,7 @@ import { type GateTiming, MINUTE } from '../../src/compensate/gate/watermark.ts'
 import { planCompensation } from '../../src/compensate/plan.ts';
 import { type ConfigInput, configSchema, type Target } from '../../src/config/schema.ts';
 import { type Look, LookBatch } from '../../src/jobs/look-batch.ts';
+import { Paces } from '../../src/jobs/pace.ts';
 import type { Pair } from '../../src/jobs/pair.ts';
 import type { EndedByLook, RepairRoute, SendDeps } from '../../src/jobs/run-compensation.ts';
 import { TIMES } from '../../src/jobs/times.ts';
@@ -144,6 +145,7 @@ export function repairFixture(
     times: TIMES,
     isActive: async () => true,
     route,
+    paces: new Paces(),
     takeSlot: async () => {},
     logger: createLogger({ level: 'silent', redact: (text) => text }),
     onAttempt: () => {},

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { parseDuration } from '../../config/duration.ts';
 import { EXIT, TrueupError } from '../../error.ts';
@@ -6,9 +5,11 @@ import { cancelRepairs, closeDiffs, type DiffOutcome, failDiffs } from '../../jo
 import { replayDiffs } from '../../jobs/replay.ts';
 import type { Db } from '../../store/database.ts';
 import { listDiffs } from '../../store/list-diffs.ts';
+import { confirm } from '../confirm.ts';
 import { diffFilters, WHERE_HELP } from '../diff-filters.ts';
 import { type Column, createProgress, type Format, printRows, say } from '../output.ts';
-import { actor, withApp, withStore } from '../session.ts';
+import { reasonText } from '../reason.ts';
+import { actor, withActiveApp, withStoreAlone } from '../session.ts';
 
 interface Selection {
   readonly where?: string;
@@ -30,7 +31,7 @@ export function registerDecisions(program: Command): void {
     program
       .command(`${name} [ids...]`)
       .description(description)
-      .requiredOption('--reason <text>', 'why; kept in the audit')
+      .requiredOption('--reason <text>', 'why; kept in the audit', reasonText)
       .option('--where <filter>', WHERE_HELP)
       .option('--yes', 'do not ask')
       .addHelpText('after', `\nExample:\n  ${example}`);
@@ -40,7 +41,7 @@ export function registerDecisions(program: Command): void {
     'repairs diffs once more, after a fresh look',
     'trueup replay 4213 --reason "gateway fixed its signature check"',
   ).action((ids: string[], options: Selection, command: Command) =>
-    withApp(command, async ({ format }, app) => {
+    withActiveApp(command, async ({ format }, app) => {
       const chosen = await choose(app.db, ids, options, 'replay');
       const by = { actor: actor(), reason: options.reason };
       const progress = createProgress();
@@ -54,7 +55,7 @@ export function registerDecisions(program: Command): void {
     'closes diffs that were settled by hand',
     'trueup resolve 4213 --reason "refunded by phone"',
   ).action((ids: string[], options: Selection, command: Command) =>
-    withStore(command, async ({ format }, { db }) => {
+    withStoreAlone(command, async ({ format }, { db }) => {
       const chosen = await choose(db, ids, options, 'resolve');
       report(
         format,
@@ -69,7 +70,7 @@ export function registerDecisions(program: Command): void {
   )
     .option('--for <duration>', 'only for this long')
     .action((ids: string[], options: Selection, command: Command) =>
-      withStore(command, async ({ format }, { db }) => {
+      withStoreAlone(command, async ({ format }, { db }) => {
         const forMs = options.for === undefined ? {} : { dismissedForMs: durationOf(options.for) };
         const chosen = await choose(db, ids, options, 'dismiss');
         const end = { state: 'dismissed' as const, ...forMs };
@@ -81,7 +82,7 @@ export function registerDecisions(program: Command): void {
     'marks diffs as not repairable from here; they stay in sight',
     'trueup fail 4213 --reason "customer gone"',
   ).action((ids: string[], options: Selection, command: Command) =>
-    withStore(command, async ({ format }, { db }) => {
+    withStoreAlone(command, async ({ format }, { db }) => {
       const chosen = await choose(db, ids, options, 'fail');
       report(format, await failDiffs(db, chosen, { actor: actor(), reason: options.reason }));
     }),
@@ -91,7 +92,7 @@ export function registerDecisions(program: Command): void {
     'ends the repairs of diffs that were not sent yet',
     'trueup cancel --where run=12 --reason "wrong window"',
   ).action((ids: string[], options: Selection, command: Command) =>
-    withStore(command, async ({ format }, { db }) => {
+    withStoreAlone(command, async ({ format }, { db }) => {
       const chosen = await choose(db, ids, options, 'cancel');
       report(format, await cancelRepairs(db, chosen, { actor: actor(), reason: options.reason }));
     }),
@@ -100,7 +101,7 @@ export function registerDecisions(program: Command): void {
 
 function durationOf(text: string): number {
   const ms = parseDuration(text);
-  if (ms !== undefined) return ms;
+  if (ms !== undefined && ms > 0) return ms;
   throw new TrueupError('TRU_BAD_DURATION', `--for "${text}" is no duration`, {
     exit: EXIT.usage,
     hint: 'write 30d, 12h or P30D',
@@ -113,21 +114,15 @@ async function choose(db: Db, ids: readonly string[], options: Selection, verb: 
   if (ids.length > 0) {
     const odd = ids.find((id) => !/^\d{1,18}$/.test(id));
     if (odd !== undefined) throw usage(`"${odd}" is no diff id`);
-    return [...ids];
+    return [...new Set(ids)];
   }
   if (options.where === undefined) throw usage(`say which diffs to ${verb}: ids, or --where`);
   const matching = await allMatching(db, options.where);
-  say(`${matching.length} diffs match ${options.where}`);
-  if (matching.length === 0 || options.yes) return matching;
-  if (!process.stdin.isTTY) throw usage(`nothing was done: add --yes to ${verb} ${matching.length} diffs`);
-  const line = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await line.question(`${verb} ${matching.length} diffs? Type the number to go on: `);
-    if (answer.trim() !== String(matching.length)) throw usage('nothing was done');
-    return matching;
-  } finally {
-    line.close();
-  }
+  const many = `${matching.length} ${matching.length === 1 ? 'diff' : 'diffs'}`;
+  say(`${many} found with ${options.where}`);
+  if (matching.length === 0) return matching;
+  await confirm(`${verb} ${many}`, String(matching.length), options.yes);
+  return matching;
 }
 
 async function allMatching(db: Db, where: string): Promise<string[]> {

@@ -5,8 +5,8 @@ import { type DiffTimeline, readDiffTimeline, type TimelineEntry } from '../../s
 import { type DiffListing, listDiffs } from '../../store/list-diffs.ts';
 import { diffFilters, WHERE_HELP } from '../diff-filters.ts';
 import { type Column, printLine, printObject, printRows } from '../output.ts';
-import { withStore } from '../session.ts';
-import { wholeNumber } from './runs.ts';
+import { withStoreAlone } from '../session.ts';
+import { wholeNumber } from '../whole-number.ts';
 
 const COLUMNS: readonly Column<DiffListing>[] = [
   { head: 'id', cell: (diff) => diff.id },
@@ -28,7 +28,7 @@ export function registerDiffs(program: Command): void {
     .option('--limit <n>', 'how many', '50')
     .addHelpText('after', '\nExample:\n  trueup diffs --where reconciliation=payments,reason=refused')
     .action((options: { where?: string; limit: string }, command: Command) =>
-      withStore(command, async ({ format }, { db }) => {
+      withStoreAlone(command, async ({ format }, { db }) => {
         const filters = diffFilters(options.where);
         printRows(
           format,
@@ -42,7 +42,7 @@ export function registerDiffs(program: Command): void {
     .description('shows one diff whole: both records, every look, attempt and decision')
     .addHelpText('after', '\nExample:\n  trueup diff 4213')
     .action((id: string, _options, command: Command) =>
-      withStore(command, async ({ format }, { db }) => {
+      withStoreAlone(command, async ({ format }, { db }) => {
         const found = await readDiffTimeline(db, id);
         if (!found) {
           throw new TrueupError('TRU_NO_DIFF', `there is no diff ${id}`, {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { EXIT, TrueupError } from '../../error.ts';
 import type { Instant } from '../../reconcile/instant.ts';
 import { readCoverage, readProven } from '../../store/coverage.ts';
 import type { Db } from '../../store/database.ts';
 import { listRuns, type RunDetail, readRun } from '../../store/list-runs.ts';
 import { type Column, printRows, say } from '../output.ts';
-import { withStore } from '../session.ts';
+import { withStoreAlone } from '../session.ts';
+import { wholeNumber } from '../whole-number.ts';
 
 const COLUMNS: readonly Column<RunDetail>[] = [
   { head: 'id', cell: (run) => run.id },
@@ -28,7 +28,7 @@ export function registerRuns(program: Command): void {
     .option('--limit <n>', 'how many', '20')
     .addHelpText('after', '\nExample:\n  trueup runs payments --limit 5')
     .action((name: string | undefined, options: { limit: string }, command: Command) =>
-      withStore(command, async ({ format }, { db }) => {
+      withStoreAlone(command, async ({ format }, { db }) => {
         const listed = await listRuns(db, {
           limit: wholeNumber(options.limit, '--limit'),
           ...(name === undefined ? {} : { reconciliation: name }),
@@ -66,10 +66,4 @@ async function progressOf(db: Db, reconciliations: ReadonlySet<string>): Promise
   const progress = new Map<string, Progress>();
   for (const name of reconciliations) progress.set(name, await readProgress(db, name));
   return progress;
-}
-
-export function wholeNumber(text: string, option: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new TrueupError('TRU_USAGE', `${option} ${text} is no whole number above 0`, { exit: EXIT.usage });
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { applyConfig, openStore, prepareStore } from '../../app.ts';
+import { applyConfig, prepareStore } from '../../app.ts';
 import { readMeta } from '../../store/meta.ts';
 import { printObject } from '../output.ts';
-import { actor, openSession, withStore } from '../session.ts';
+import { actor, openStoreAlone, withStore } from '../session.ts';
 
 export function registerStore(program: Command): void {
   program
@@ -10,8 +10,7 @@ export function registerStore(program: Command): void {
     .description('makes or updates the tables of the store')
     .addHelpText('after', '\nExample:\n  DATABASE_URL=postgres://… trueup migrate')
     .action(async (_options, command: Command) => {
-      const session = await openSession(command, 'warn');
-      const store = await openStore(session.loaded.config, process.env, session.logger);
+      const { session, store } = await openStoreAlone(command);
       try {
         printObject(session.format, { applied: await prepareStore(store, session.logger) });
       } finally {

@@ -10,6 +10,7 @@ import { type ChildNode, spawnNode } from '../../support/child-process.ts';
 import { createStore } from '../../support/database.ts';
 import { ordersConfig, writeConfig } from '../../support/e2e-config.ts';
 import { createOrders, orders, startBookings } from '../../support/e2e-orders.ts';
+import { fullestWindow } from '../../support/fullest-window.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/wait.ts';
 
@@ -23,18 +24,6 @@ const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
-
-/** The most arrivals in any half-open window, from the moments of arrival. */
-function fullestWindow(at: readonly number[], windowMs: number): number {
-  const sorted = [...at].sort((a, b) => a - b);
-  let most = 0;
-  let first = 0;
-  for (const [index, moment] of sorted.entries()) {
-    while (moment - (sorted[first] ?? 0) >= windowMs) first += 1;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
-}
 
 describe.each(['PostgreSQL', 'Redis'])('three workers with the queue on %s', (backend) => {
   // A run is tried again when the machine was too busy to use nine tenths. That may not hide a broken watermark.

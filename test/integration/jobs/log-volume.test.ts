@@ -169,6 +169,7 @@ function compensation(id: string, target: string): Compensation {
   return {
     id,
     diffId: id,
+    runWatermark: null,
     runId: '1',
     reconciliation: 'orders',
     repair: 'missing',
