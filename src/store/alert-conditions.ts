@@ -2,7 +2,7 @@ import { type CountedCondition, SEVERITY } from './alert-state.ts';
 import { type Db, inTransaction } from './database.ts';
 
 /**
- * What is wrong now, counted. Asked every few seconds, so the counts come from indexes alone (migration 0006); what a
+ * What is wrong now, counted. Asked every few seconds, so the counts come from indexes alone (migration 0005); what a
  * message says besides is read only when there is something to tell (`alert-facts.ts`).
  */
 export async function countConditions(db: Db): Promise<CountedCondition[]> {

@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
 
 /**
  * What the gauges show, for the configured targets. Reads only; by the store's clock. What grows with the backlog is
- * counted in indexes alone (migration 0006).
+ * counted in indexes alone (migration 0005).
  */
 export async function storeSnapshot(
   db: Db,
