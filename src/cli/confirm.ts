@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { EXIT, TrueupError } from '../error.ts';
+import { say } from './output.ts';
 
 /**
  * Asks a person before many things are done at once; where nobody can be asked, `--yes` is needed. Returns when the
@@ -9,6 +10,7 @@ export async function confirm(what: string, expected: string, yes: boolean | und
   if (yes) return;
   if (!process.stdin.isTTY) throw nothingDone(`add --yes to ${what}`);
   const answer = await answerTo(`${what}? Type ${expected} to go on: `);
+  if (answer === null) say('');
   if (answer?.trim() !== expected) throw nothingDone(`that was not ${expected}`);
 }
 

@@ -83,7 +83,7 @@ export function createProgress(now: () => number = () => performance.now()): Pro
   return {
     show: (text) => {
       if (isTty) {
-        const width = Math.max(20, (process.stderr.columns ?? 80) - 1);
+        const width = Math.max(20, (process.stderr.columns || 80) - 1);
         process.stderr.write(`\r\x1b[2K${text.slice(0, width)}`);
         shown = true;
       } else if (text !== last.text && now() - last.at >= PLAIN_EVERY_MS) {
