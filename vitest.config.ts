@@ -8,18 +8,23 @@ const shared = {
   maxWorkers: 2,
 };
 
+/** Measures how long work waits behind other work, so no other file may run beside it. */
+const ALONE = ['test/integration/jobs/isolation.test.ts'];
+
 export default defineConfig({
   test: {
-    // `npm test` runs the first, `npm run test:fault` and `npm run test:e2e` the others.
+    // `npm test` runs the first two, one after the other, `npm run test:fault` and `npm run test:e2e` the others.
     projects: [
       {
         test: {
           ...shared,
           name: 'main',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/fault/**', 'test/e2e/**'],
+          exclude: ['test/fault/**', 'test/e2e/**', ...ALONE],
+          sequence: { groupOrder: 1 },
         },
       },
+      { test: { ...shared, name: 'alone', include: ALONE, sequence: { groupOrder: 2 } } },
       { test: { ...shared, name: 'fault', include: ['test/fault/**/*.test.ts'], testTimeout: 120_000 } },
       // Whole processes on a busy machine: a test that ran out of time is tried once more.
       {
