@@ -349,7 +349,7 @@ const reconciliationSchema = z.strictObject({
   }),
   traceId: z.string().optional().meta({ description: 'source field that holds the record’s trace id' }),
   compare: z.record(z.string(), ruleSchema),
-  plan: z.enum(['auto', 'merge', 'lookup']).default('auto'),
+  plan: z.enum(['auto', 'raw', 'merge', 'lookup']).default('auto'),
   recheck: z
     .strictObject({
       delay: duration('pause before a suspect is looked at again').prefault('30s'),

@@ -69,7 +69,13 @@ const TRY_AGAIN_MS: Readonly<Record<Run['phase'], readonly number[]>> = {
   done: [],
 };
 /** Errors that say something about the sides or the plan; trying again does not help. */
-const UNREADABLE = new Set(['TRU_SIDE_ORDER', 'TRU_NO_WINDOW', 'TRU_NO_MERGE', 'TRU_TOO_MANY_SUSPECTS']);
+const UNREADABLE = new Set([
+  'TRU_SIDE_ORDER',
+  'TRU_NO_WINDOW',
+  'TRU_NO_MERGE',
+  'TRU_NO_RAW',
+  'TRU_TOO_MANY_SUSPECTS',
+]);
 
 export async function reconcileStep(deps: ReconcileDeps, run: Run, signal: AbortSignal): Promise<void> {
   try {

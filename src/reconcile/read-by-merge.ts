@@ -1,13 +1,10 @@
-import { comparePage } from './compare-page.ts';
 import { compareKey } from './compare-records.ts';
 import { type MergeEvent, mergeStreams, type SideName } from './diff.ts';
 import { isUsableKey } from './key.ts';
+import { Probes } from './probes.ts';
 import type { ReadInput } from './read-window.ts';
 import { keyText, type SideRecord } from './record.ts';
 import type { Tally } from './tally.ts';
-
-/** Keys that only one side has in its window are probed on the other side in batches of this size. */
-const PROBE_BATCH = 1000;
 
 /**
  * Merges the two windows in key order. A key that only one window holds is looked up on the other side before it is
@@ -16,8 +13,7 @@ const PROBE_BATCH = 1000;
  */
 export async function readByMerge(input: ReadInput, tally: Tally): Promise<void> {
   const { source, downstream, window, signal } = input;
-  const sourceOnly: MergeEvent[] = [];
-  const downstreamOnly: MergeEvent[] = [];
+  const probes = new Probes(input, tally);
   const events = mergeStreams(
     counted('source', source.scan(window, signal), input, tally),
     counted('downstream', downstream.scan(window, signal), input, tally),
@@ -26,45 +22,16 @@ export async function readByMerge(input: ReadInput, tally: Tally): Promise<void>
     if (!isUsableKey(event.key)) {
       tally.unusable('source', event.source.length);
       tally.unusable('downstream', event.downstream.length);
-    } else if (event.kind === 'both') {
-      judgeBoth(event, input, tally);
-    } else if (event.kind === 'sourceOnly') {
-      sourceOnly.push(event);
-      if (sourceOnly.length >= PROBE_BATCH) await probeDownstream(sourceOnly.splice(0), input, tally);
-    } else {
-      downstreamOnly.push(event);
-      if (downstreamOnly.length >= PROBE_BATCH) await probeSource(downstreamOnly.splice(0), input, tally);
-    }
+    } else if (event.kind === 'both') judgeBoth(event, input, tally);
+    else await probes.add(event);
   }
-  await probeDownstream(sourceOnly, input, tally);
-  await probeSource(downstreamOnly, input, tally);
+  await probes.flush();
 }
 
 function judgeBoth(event: MergeEvent, input: ReadInput, tally: Tally): void {
   const verdict = compareKey(event.key, event.source, event.downstream, input);
   if (verdict.verdict === 'match') tally.match();
   else tally.suspect(keyText(event.key), verdict);
-}
-
-async function probeDownstream(events: readonly MergeEvent[], input: ReadInput, tally: Tally): Promise<void> {
-  if (events.length === 0) return;
-  const keys = events.map((event) => event.key);
-  const found = await input.downstream.lookup(keys, input.signal);
-  const own = events.flatMap((event) => event.source);
-  for (const [text, verdict] of comparePage(keys, own, found, input)) {
-    if (verdict.verdict === 'match') tally.match();
-    else tally.suspect(text, verdict);
-  }
-}
-
-async function probeSource(events: readonly MergeEvent[], input: ReadInput, tally: Tally): Promise<void> {
-  if (events.length === 0) return;
-  const keys = events.map((event) => event.key);
-  const found = await input.source.lookup(keys, input.signal);
-  const own = events.flatMap((event) => event.downstream);
-  for (const [text, verdict] of comparePage(keys, found, own, input)) {
-    if (verdict.verdict !== 'match') tally.suspect(text, verdict);
-  }
 }
 
 async function* counted(

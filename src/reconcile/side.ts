@@ -1,4 +1,6 @@
 import type { Instant } from './instant.ts';
+import type { FrameBuffer, RawFormat } from './raw/frame-buffer.ts';
+import type { RawLayout } from './raw/layout.ts';
 import type { Key, SideRecord, ValueType, Window } from './record.ts';
 
 /**
@@ -12,6 +14,8 @@ export interface Side {
   readonly canScan: boolean;
   /** True when `scan` yields records in the byte order of their keys. */
   readonly ordered: boolean;
+  /** Left out where windows cannot be compared by the bytes of their rows. */
+  readonly raw?: RawSource;
   /** This side's own clock, and how far back writes that nobody can see yet may be stamped (rule 5.8). */
   clock(signal: AbortSignal): Promise<SideClock>;
   /** All records of the window, in pages. Duplicates are yielded as often as they exist. */
@@ -21,6 +25,31 @@ export interface Side {
   /** For `trueup check`: what the catalogue says, what the plan would be, and what is wrong. */
   describe(signal: AbortSignal): Promise<SideDescription>;
   close(): Promise<void>;
+}
+
+/** Gives a window as the bytes of its rows, in the order of their keys (plan `raw`). */
+export interface RawSource {
+  /** The columns that would be copied, or a sentence about why this side cannot be compared by bytes. */
+  layout(signal: AbortSignal): Promise<RawLayout | string>;
+  /** Starts to copy a window, in a snapshot of its own. The caller closes or discards the stream. */
+  open(window: Window, format: RawFormat, signal: AbortSignal): Promise<RawStream>;
+}
+
+export interface RawStream {
+  /** The rows that came and were not compared yet. */
+  readonly frames: FrameBuffer;
+  /** True when `read` gives all that a lookup would give, not the compared fields alone. */
+  readonly whole: boolean;
+  /** Resolves when more of the window came, or its end. Throws what `scan` would throw. */
+  more(): Promise<void>;
+  /** Says that rows were taken, so that further ones may come. */
+  flow(): void;
+  /** The record of one row. */
+  read(payload: Buffer): SideRecord;
+  /** Ends the snapshot after the last row. Throws when the window was not read in full. */
+  close(): Promise<void>;
+  /** Gives up the stream and what the server still does for it. */
+  discard(): void;
 }
 
 export interface SideClock {

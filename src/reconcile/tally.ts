@@ -55,8 +55,8 @@ export class Tally {
     this.#matched -= 1;
   }
 
-  match(): void {
-    this.#matched += 1;
+  match(keys = 1): void {
+    this.#matched += keys;
   }
 
   /** Notes a verdict other than match. A later one replaces an earlier one: it saw more of the key's records. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { openPairs } from '../../app.ts';
 import { EXIT, TrueupError } from '../../error.ts';
+import type { Pair } from '../../jobs/pair.ts';
 import { choosePlan } from '../../reconcile/read-window.ts';
 import { displayKey, type SideRecord } from '../../reconcile/record.ts';
 import { type Side, type SideDescription, SideError } from '../../reconcile/side.ts';
@@ -46,11 +47,7 @@ export function registerCheck(program: Command): void {
             describe('source', pair.source),
             describe('downstream', pair.downstream),
           ]);
-          const plan = choosePlan({
-            plan: pair.config.plan,
-            source: pair.source,
-            downstream: pair.downstream,
-          });
+          const plan = await planOf(pair);
           print(format, pair.name, plan, sides);
           worst = Math.max(worst, ...sides.map(exitOf));
         }
@@ -61,6 +58,17 @@ export function registerCheck(program: Command): void {
       }
       process.exitCode = worst;
     });
+}
+
+/** A side that cannot be reached has been reported already; the plan then stays open. */
+async function planOf({ config, source, downstream }: Pair): Promise<{ name: string; why: string }> {
+  try {
+    const signal = AbortSignal.timeout(DESCRIBE_MS);
+    return await choosePlan({ plan: config.plan, source, downstream, signal });
+  } catch (error) {
+    if (!(error instanceof SideError)) throw error;
+    return { name: 'unknown', why: 'a side could not be asked' };
+  }
 }
 
 async function describe(name: SideReport['side'], side: Side): Promise<SideReport> {

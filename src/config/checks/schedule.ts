@@ -73,7 +73,8 @@ function checkScanning(path: Path, reconciliation: Reconciliation): CrossProblem
     });
   };
   if (!canScan(source)) need('source', 'so the records of a window cannot be found');
-  if (!canScan(downstream) && plan === 'merge') need('downstream', 'which plan: merge needs');
+  if (!canScan(downstream) && (plan === 'merge' || plan === 'raw'))
+    need('downstream', `which plan: ${plan} needs`);
   else if (!canScan(downstream) && repair.extra !== 'report')
     need('downstream', 'so nothing extra is ever found there to repair');
   return problems;

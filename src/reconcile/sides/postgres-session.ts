@@ -1,5 +1,7 @@
 import pg from 'pg';
 import type { Secret } from '../../config/secret.ts';
+import type { FrameBuffer, RawFormat } from '../raw/frame-buffer.ts';
+import { CopyOut } from './postgres-copy.ts';
 import { toSideError } from './postgres-errors.ts';
 
 export type Row = readonly (string | null)[];
@@ -16,6 +18,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** A server that should have cancelled a statement gets this much longer before the connection is given up. */
 const GRACE_MS = 5_000;
 const CONNECTIONS = 4;
+/**
+ * A copy is one statement for what a cursor reads in many, and waits for the other side in between. `statementTimeout`
+ * bounds its silence instead, and so many times that its whole.
+ */
+const COPY_LIMIT = 10;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Every cell arrives as the server's text: no bigint, numeric or timestamp passes through a number or Date. */
 const AS_TEXT: pg.CustomTypesConfig = { getTypeParser: () => (text: string | Buffer) => text };
@@ -33,9 +41,12 @@ export class PostgresSession {
   readonly #pool: pg.Pool;
   readonly #where: string;
   readonly #begin: string;
+  readonly #statementTimeout: number;
+  readonly #cancelling = new Set<Promise<void>>();
 
   constructor(options: SessionOptions) {
     this.#where = options.where;
+    this.#statementTimeout = options.statementTimeout;
     this.#begin = beginStatement(options.statementTimeout);
     this.#pool = new pg.Pool({
       connectionString: options.url.reveal(),
@@ -82,10 +93,37 @@ export class PostgresSession {
     }
   }
 
+  /** Starts `copy (select ...) to stdout` in a snapshot of its own. */
+  async copy(snapshot: Snapshot, text: string, format: RawFormat): Promise<SnapshotCopy> {
+    const limit = Math.min(this.#statementTimeout * COPY_LIMIT, LONGEST_TIMER_MS - GRACE_MS);
+    const { rows } = await snapshot.query(IDENTIFY, [String(Math.max(1, Math.ceil(limit)))]);
+    const [pid = null, since = null] = rows[0] ?? [];
+    const copy = new CopyOut({ text, format, silence: this.#statementTimeout, limit: limit + GRACE_MS });
+    return new SnapshotCopy(snapshot, copy, () => this.#cancel(pid, since));
+  }
+
+  /** Ends what a given-up connection left running. It may be sorting, and would notice only when it writes. */
+  #cancel(pid: string | null, since: string | null): void {
+    const cancelling = this.#pool
+      .query(CANCEL, [pid, since])
+      // It ends by itself then, when it writes to the closed connection or at its timeout.
+      .catch(() => undefined)
+      .then(() => void this.#cancelling.delete(cancelling));
+    this.#cancelling.add(cancelling);
+  }
+
   async close(): Promise<void> {
+    await Promise.all(this.#cancelling);
     await this.#pool.end();
   }
 }
+
+const IDENTIFY = "select pg_backend_pid(), now(), set_config('statement_timeout', $1, true)";
+
+/** Only while that very transaction runs: the process may serve somebody else by now. */
+const CANCEL = `
+  select pg_cancel_backend(pid) from pg_stat_activity
+   where pid = $1::int and xact_start = $2::timestamptz and application_name = '${APPLICATION_NAME}'`;
 
 /** A read-only transaction. Breaks off at once when the signal aborts. */
 export class Snapshot {
@@ -94,6 +132,7 @@ export class Snapshot {
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.discard();
   readonly #onError = () => this.discard();
+  #onDiscard: (() => void) | undefined;
   #released = false;
 
   constructor(client: pg.PoolClient, where: string, signal: AbortSignal) {
@@ -119,6 +158,22 @@ export class Snapshot {
     }
   }
 
+  /** Hands the connection to a query that reads its answer by itself. */
+  submit(query: pg.Submittable): void {
+    this.#signal.throwIfAborted();
+    if (this.#released) throw toSideError(new Error('the connection was lost'), this.#where);
+    this.#client.query(query);
+  }
+
+  /** What is thrown for an error of the driver. */
+  reasonFor(error: unknown): unknown {
+    return this.#signal.aborted ? this.#signal.reason : toSideError(error, this.#where);
+  }
+
+  onDiscard(listener: () => void): void {
+    this.#onDiscard = listener;
+  }
+
   /** Ends the transaction; the connection goes back to the pool only when the server confirmed it. */
   async close(): Promise<void> {
     if (this.#released) return;
@@ -141,6 +196,49 @@ export class Snapshot {
     this.#signal.removeEventListener('abort', this.#onAbort);
     this.#client.removeListener('error', this.#onError);
     this.#client.release(destroy);
+    if (destroy) this.#onDiscard?.();
+  }
+}
+
+/** A copy that runs in a snapshot, and ends with it. */
+export class SnapshotCopy {
+  readonly frames: FrameBuffer;
+  readonly #snapshot: Snapshot;
+  readonly #copy: CopyOut;
+
+  constructor(snapshot: Snapshot, copy: CopyOut, cancel: () => void) {
+    this.frames = copy.frames;
+    this.#snapshot = snapshot;
+    this.#copy = copy;
+    snapshot.submit(copy);
+    snapshot.onDiscard(() => {
+      if (this.frames.state === 'open') cancel();
+    });
+  }
+
+  async more(): Promise<void> {
+    await this.#orReason(this.#copy.more());
+  }
+
+  flow(): void {
+    this.#copy.flow();
+  }
+
+  async close(): Promise<void> {
+    await this.#orReason(this.#copy.end());
+    await this.#snapshot.close();
+  }
+
+  discard(): void {
+    this.#snapshot.discard();
+  }
+
+  async #orReason(waiting: Promise<void>): Promise<void> {
+    try {
+      await waiting;
+    } catch (error) {
+      throw this.#snapshot.reasonFor(error);
+    }
   }
 }
 
@@ -155,6 +253,7 @@ function beginStatement(statementTimeout: number): string {
     `SET LOCAL application_name = '${APPLICATION_NAME}'`,
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL bytea_output = 'hex'",
     'SET LOCAL extra_float_digits = 3',
     // A scan reads its cursor to the end, so the plan for all rows is wanted, not that for the first ones.

@@ -1,4 +1,5 @@
 import { DateTime } from 'luxon';
+import pg from 'pg';
 import { addMillis, type Instant, millisOf } from '../instant.ts';
 import type { Window } from '../record.ts';
 import { type Column, OID } from './postgres-columns.ts';
@@ -7,6 +8,8 @@ import { quoteIdentifier } from './postgres-sql.ts';
 export interface WindowCondition {
   readonly text: string;
   readonly values: readonly [string, string];
+  /** The same with the values as quoted literals, for statements that take no parameters. */
+  readonly literal: string;
 }
 
 /**
@@ -15,17 +18,15 @@ export interface WindowCondition {
  */
 export function windowCondition(column: Column, window: Window, zone: string): WindowCondition | undefined {
   const quoted = quoteIdentifier(column.name);
-  if (column.oid === OID.timestamptz) {
-    return {
-      text: `${quoted} >= $1::timestamptz and ${quoted} < $2::timestamptz`,
-      values: [window.from, window.to],
-    };
-  }
+  if (column.oid === OID.timestamptz) return condition(quoted, 'timestamptz', [window.from, window.to]);
   if (column.oid !== OID.timestamp && column.oid !== OID.date) return undefined;
-  return {
-    text: `${quoted} >= $1::timestamp and ${quoted} < $2::timestamp`,
-    values: wallTimes(window, zone),
-  };
+  return condition(quoted, 'timestamp', wallTimes(window, zone));
+}
+
+function condition(quoted: string, type: string, values: readonly [string, string]): WindowCondition {
+  const text = (from: string, to: string) => `${quoted} >= ${from}::${type} and ${quoted} < ${to}::${type}`;
+  const [from, to] = values;
+  return { text: text('$1', '$2'), values, literal: text(pg.escapeLiteral(from), pg.escapeLiteral(to)) };
 }
 
 const WEEK_MS = 7 * 86_400_000;

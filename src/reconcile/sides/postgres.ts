@@ -1,17 +1,26 @@
 import type { PostgresSideConfig } from '../../config/schema.ts';
 import type { Secret } from '../../config/secret.ts';
 import { isUsableKey } from '../key.ts';
+import type { RawFormat } from '../raw/frame-buffer.ts';
 import { type Key, keyText, type SideRecord, type Window } from '../record.ts';
-import { type Side, type SideClock, type SideDescription, SideError } from '../side.ts';
+import {
+  type RawSource,
+  type RawStream,
+  type Side,
+  type SideClock,
+  type SideDescription,
+  SideError,
+} from '../side.ts';
 import { type Places, placesOf, type SideContext } from './mapping.ts';
 import { readClock } from './postgres-clock.ts';
 import { type Column, type Columns, readColumns } from './postgres-columns.ts';
 import { describePostgres } from './postgres-describe.ts';
 import { type KeyColumn, keyColumnOf } from './postgres-key.ts';
+import { copyStatement, PostgresRawStream, rawColumnsOf } from './postgres-raw.ts';
 import { type RecordReader, recordReader } from './postgres-record.ts';
 import { PostgresSession, type Snapshot } from './postgres-session.ts';
 import { quoteIdentifier, type Relation, relationOf, select } from './postgres-sql.ts';
-import { windowCondition } from './postgres-time.ts';
+import { type WindowCondition, windowCondition } from './postgres-time.ts';
 
 /** What the catalogue says about the configured columns; read once, then kept. */
 export interface Shape {
@@ -34,6 +43,7 @@ class PostgresSide implements Side {
   readonly canScan: boolean;
   /** Scans sort by the bytes of the canonical key, whatever the collation or type of its columns. */
   readonly ordered: boolean;
+  readonly raw?: RawSource;
   readonly #config: PostgresSideConfig;
   readonly #context: SideContext;
   readonly #where: string;
@@ -48,6 +58,12 @@ class PostgresSide implements Side {
     this.#where = `${context.name} ${this.label} at ${address.host}`;
     this.canScan = config.time !== undefined;
     this.ordered = this.canScan;
+    if (this.canScan) {
+      this.raw = {
+        layout: (signal) => this.#rawLayout(signal),
+        open: (window, format, signal) => this.#openRaw(window, format, signal),
+      };
+    }
     this.#config = config;
     this.#context = context;
     this.#relation = relation(config, this.#where);
@@ -119,14 +135,40 @@ class PostgresSide implements Side {
     await this.#session.close();
   }
 
-  async #declareCursor(snapshot: Snapshot, shape: Shape, window: Window): Promise<void> {
-    const { time, keys, reader } = shape;
-    const condition = time === null ? undefined : windowCondition(time.column, window, time.zone);
-    if (condition === undefined) {
-      const found =
-        time === null ? 'no time column is configured' : `${time.column.name} is ${time.column.native}`;
-      throw this.#misconfigured(`a window needs a column with a timestamp or date, but ${found}`);
+  async #rawLayout(signal: AbortSignal) {
+    const known = this.#shape ?? this.#session.read(signal, (snapshot) => this.#shapeFrom(snapshot));
+    const shape = await known;
+    const columns = rawColumnsOf(shape, this.#places, this.#context);
+    return typeof columns === 'string' ? columns : columns.layout;
+  }
+
+  async #openRaw(window: Window, format: RawFormat, signal: AbortSignal): Promise<RawStream> {
+    const snapshot = await this.#session.open(signal);
+    try {
+      const shape = await this.#shapeFrom(snapshot);
+      const columns = rawColumnsOf(shape, this.#places, this.#context);
+      if (typeof columns === 'string') throw this.#misconfigured(columns);
+      const condition = this.#condition(shape, window).literal;
+      const text = copyStatement(this.#relation, columns, condition, format);
+      const copy = await this.#session.copy(snapshot, text, format);
+      return new PostgresRawStream(copy, columns, shape.reader, format);
+    } catch (error) {
+      snapshot.discard();
+      throw error;
     }
+  }
+
+  #condition({ time }: Shape, window: Window): WindowCondition {
+    const condition = time === null ? undefined : windowCondition(time.column, window, time.zone);
+    if (condition !== undefined) return condition;
+    const found =
+      time === null ? 'no time column is configured' : `${time.column.name} is ${time.column.native}`;
+    throw this.#misconfigured(`a window needs a column with a timestamp or date, but ${found}`);
+  }
+
+  async #declareCursor(snapshot: Snapshot, shape: Shape, window: Window): Promise<void> {
+    const { keys, reader } = shape;
+    const condition = this.#condition(shape, window);
     const order = `order by ${keys.map((key) => key.order).join(', ')}`;
     const text = select(this.#relation, reader.columns.map(quoteIdentifier), [condition.text], order);
     await snapshot.query(`declare trueup_scan no scroll cursor for ${text}`, condition.values);
