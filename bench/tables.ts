@@ -68,7 +68,7 @@ export async function fillTables(url: string, kind: KeyKind, rows: number): Prom
         amount numeric(18, 2) not null, currency char(3) not null, updated_at timestamptz not null, memo text)
         with (autovacuum_enabled = off)`,
     ),
-    `insert into source select ${value}, i, (array['NEW', 'PAID', 'SENT'])[1 + i % 3], (i * 7919 % 1000000)::numeric / 100,
+    `insert into source select ${value}, i, (array['NEW', 'PAID', 'SENT'])[1 + i % 3], (i::bigint * 7919 % 1000000)::numeric / 100,
        'EUR', timestamptz '2026-01-01 00:00+00' + i * interval '10 milliseconds',
        case when i % 5 = 0 then null else 'memo of order ' || i end
      from generate_series(1, ${rows}) i`,

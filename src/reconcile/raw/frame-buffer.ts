@@ -21,6 +21,8 @@ const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 /** Signature, flags and the length of the header's extension. */
 const HEADER = SIGNATURE.length + 8;
 
+const TRAILER_LENGTH = FRAME_HEAD + 2;
+
 const CAPACITY = 512 * 1024;
 
 /** What a server sent is no answer to a COPY. */
@@ -78,8 +80,26 @@ export class FrameBuffer {
     if (this.bytes.length > CAPACITY) this.bytes = Buffer.allocUnsafe(CAPACITY);
   }
 
+  /** Walks rows that follow each other, which is nearly all of a copy, up to anything else. */
+  #walkRows(): void {
+    const { bytes } = this;
+    const end = this.#end;
+    let at = this.whole;
+    let rows = 0;
+    while (at + FRAME_HEAD <= end && bytes[at] === DATA) {
+      const next = at + frameLength(bytes, at);
+      if (next > end || next - at === TRAILER_LENGTH) break;
+      rows += 1;
+      at = next;
+    }
+    this.whole = at;
+    this.rows += rows;
+  }
+
   #walk(): Buffer | null {
     while (this.#end - this.whole >= FRAME_HEAD) {
+      if (!this.#atHeader) this.#walkRows();
+      if (this.#end - this.whole < FRAME_HEAD) break;
       const type = this.bytes[this.whole];
       if (type === COPY_DONE || type === ERROR) return this.#finish(type);
       const next = this.whole + frameLength(this.bytes, this.whole);
@@ -139,7 +159,7 @@ export class FrameBuffer {
     const payload = this.whole + FRAME_HEAD;
     return (
       this.#format === 'binary' &&
-      next - payload === 2 &&
+      next - this.whole === TRAILER_LENGTH &&
       this.bytes[payload] === 0xff &&
       this.bytes[payload + 1] === 0xff
     );
@@ -164,7 +184,14 @@ export class FrameBuffer {
 
 /** Length of the message that begins here, its head included. */
 export function frameLength(bytes: Buffer, at: number): number {
-  const length = bytes.readUInt32BE(at + 1);
+  const length = readInt32(bytes, at + 1);
   if (length < 4) throw new FrameError(`the server sent a message of length ${length}`);
   return length + 1;
+}
+
+/** As `readInt32BE`, in less time: this is done several times for each row. */
+export function readInt32(bytes: Buffer, at: number): number {
+  return (
+    ((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)
+  );
 }

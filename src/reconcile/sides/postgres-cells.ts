@@ -87,7 +87,7 @@ const BINARY: ReadonlyMap<number, (cell: Buffer) => string> = new Map<number, (c
 
 /** The shortest text that names the same single-precision number, as the server writes it. */
 function shortestSingle(value: number): string {
-  for (let digits = 6; digits < 9; digits += 1) {
+  for (let digits = 1; digits < 9; digits += 1) {
     const text = value.toPrecision(digits);
     if (Math.fround(Number(text)) === value) return text;
   }
