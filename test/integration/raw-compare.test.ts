@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ruleSchema, sideSchema } from '../../src/config/schema.ts';
-import { type ReadInput, type ReadResult, readWindow } from '../../src/reconcile/read-window.ts';
+import { choosePlan, type ReadInput, type ReadResult, readWindow } from '../../src/reconcile/read-window.ts';
 import { keyText } from '../../src/reconcile/record.ts';
 import type { Side } from '../../src/reconcile/side.ts';
 import { createSide } from '../../src/reconcile/sides/create.ts';
@@ -65,7 +65,7 @@ function answer({ counts, suspects, undecided }: ReadResult) {
   return { counts, suspects: [...suspects].sort(byKey), undecided: [...undecided].sort(byKey) };
 }
 
-const ROWS = 3000;
+const ROWS = 2000;
 
 /** Rows in the window, some beside it, and every 400th in the hour before. */
 const TIME = `timestamptz '2026-11-30 12:00+00' + case when i % 400 = 7 then interval '-10 minutes'
@@ -207,5 +207,49 @@ describe('plan raw gives the answer of merge and lookup', () => {
       const raw = await read(source(), downstream(), RULES, 'raw');
       expect(answer(raw)).toEqual(answer(await read(source(), downstream(), RULES, 'merge')));
     }
+  });
+});
+
+describe('plan auto', () => {
+  const BASE = `create table base (k text primary key, n int, wall timestamp, due date, code char(4), amount numeric,
+    doc json, t timestamptz, local timestamp)`;
+  const choose = async (config: Record<string, unknown>, rules: Record<string, unknown> = {}) => {
+    const side = () => open({ table: 'base', rules, ...config });
+    return choosePlan({ source: side(), downstream: side(), plan: 'auto', signal });
+  };
+
+  beforeAll(async () => {
+    await admin.query(BASE);
+  });
+
+  it.each([
+    [
+      'values of the usual types',
+      {},
+      { n: {}, due: {}, code: {}, amount: 'decimal', doc: {}, t: {}, wall: {} },
+    ],
+    ['whole numbers compared as decimals', {}, { n: 'decimal' }],
+    ['rules that forgive', {}, { amount: { tolerance: '0.01' }, code: { trim: true, ignoreCase: true } }],
+    ['windows cut by wall times of UTC', { time: 'local' }, { n: {} }],
+    ['integers as keys', { key: { k: 'n' } }, {}],
+  ])('takes raw for %s', async (_, config, rules) => {
+    expect(await choose(config, rules)).toMatchObject({ name: 'raw' });
+  });
+
+  it.each([
+    ['a value map', {}, { code: { map: { A: 'B' } } }, /code .*value map/],
+    ['wall times of a zone, some of which happen twice', {}, { wall: { zone: 'Europe/Berlin' } }, /wall/],
+    [
+      'windows cut by such',
+      { time: 'local', fields: ['local'] },
+      { local: { zone: 'Europe/Berlin' } },
+      /Europe\/Berlin/,
+    ],
+    ['text that is read as a number, and may be none', {}, { code: 'integer' }, /code/],
+    ['dates read as instants', {}, { due: 'instant' }, /due/],
+    ['numbers as keys, whose scale is no part of them', { key: { k: 'amount' } }, {}, /key part k/],
+  ])('does not for %s', async (_, config, rules, words) => {
+    const plan = await choose(config, rules);
+    expect(plan).toMatchObject({ name: 'merge', why: expect.stringMatching(words) });
   });
 });

@@ -36,7 +36,7 @@ export class FrameError extends Error {
  * same rows hold the same bytes. Memory: what was not consumed yet.
  */
 export class FrameBuffer {
-  bytes: Buffer = Buffer.allocUnsafe(CAPACITY);
+  bytes: Buffer;
   /** Where the first row stands that was not consumed. */
   start = 0;
   /** End of the last row that is there in full. */
@@ -46,10 +46,14 @@ export class FrameBuffer {
   /** `done`: no row follows. `failed`: the server sent an error, and rows are missing. */
   state: 'open' | 'done' | 'failed' = 'open';
   readonly #format: RawFormat;
+  readonly #capacity: number;
   #end = 0;
   #atHeader: boolean;
 
-  constructor(format: RawFormat) {
+  /** The buffer grows for what does not fit, and shrinks again. */
+  constructor(format: RawFormat, capacity = CAPACITY) {
+    this.bytes = Buffer.allocUnsafe(capacity);
+    this.#capacity = capacity;
     this.#format = format;
     this.#atHeader = format === 'binary';
   }
@@ -77,7 +81,7 @@ export class FrameBuffer {
     this.start = 0;
     this.whole = 0;
     this.#end = 0;
-    if (this.bytes.length > CAPACITY) this.bytes = Buffer.allocUnsafe(CAPACITY);
+    if (this.bytes.length > this.#capacity) this.bytes = Buffer.allocUnsafe(this.#capacity);
   }
 
   /** Walks rows that follow each other, which is nearly all of a copy, up to anything else. */
@@ -170,8 +174,8 @@ export class FrameBuffer {
     const needed = this.unread + length;
     const from = this.bytes;
     // Grows for rows that are larger than the buffer, and shrinks again after them.
-    if (needed > from.length || (from.length > CAPACITY && needed <= CAPACITY / 2)) {
-      let capacity = CAPACITY;
+    if (needed > from.length || (from.length > this.#capacity && needed <= this.#capacity / 2)) {
+      let capacity = this.#capacity;
       while (capacity < needed) capacity *= 2;
       this.bytes = Buffer.allocUnsafe(capacity);
     }
@@ -192,6 +196,9 @@ export function frameLength(bytes: Buffer, at: number): number {
 /** As `readInt32BE`, in less time: this is done several times for each row. */
 export function readInt32(bytes: Buffer, at: number): number {
   return (
-    ((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)
+    ((bytes[at] ?? 0) << 24) |
+    ((bytes[at + 1] ?? 0) << 16) |
+    ((bytes[at + 2] ?? 0) << 8) |
+    (bytes[at + 3] ?? 0)
   );
 }

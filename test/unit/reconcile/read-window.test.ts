@@ -129,7 +129,10 @@ describe('reading a window', () => {
 
   it('merges when both sides list in key order, and says so', async () => {
     const { plan } = await read(sides([], []));
-    expect(plan).toEqual({ name: 'merge', why: 'both sides list their window in key order' });
+    expect(plan).toEqual({
+      name: 'merge',
+      why: expect.stringContaining('both sides list their window in key order'),
+    });
   });
 
   it('looks up when a side keeps no order, and says which', async () => {
