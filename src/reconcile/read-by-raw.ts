@@ -101,12 +101,12 @@ function eventOf(step: Extract<RawStep, { step: 'rows' }>, streams: Both<RawStre
   return { kind: step.kind, key: first?.key ?? [], source, downstream };
 }
 
-/** Judges a key that both windows hold, unless the finding would need fields that were not copied. */
+/** Judges a key that both windows hold, unless the verdict would need what was not copied. */
 function isDecided(event: MergeEvent, whole: Both<boolean>, input: ReadInput, tally: Tally): boolean {
   if (event.kind !== 'both') return false;
   const verdict = compareKey(event.key, event.source, event.downstream, input);
   if (verdict.verdict === 'match') tally.match();
-  else if (verdict.verdict === 'differs' && !(whole.source && whole.downstream)) return false;
+  else if (!(whole.source && whole.downstream)) return false;
   else tally.suspect(keyText(event.key), verdict);
   return true;
 }

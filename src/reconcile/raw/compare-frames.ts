@@ -7,8 +7,8 @@ export type RawStep =
   | { readonly step: 'more'; readonly side: SideName }
   /** So many keys have one row on each side, with the same bytes. */
   | { readonly step: 'equal'; readonly keys: number }
-  /** A row whose key is null or empty. */
-  | { readonly step: 'unusable'; readonly side: SideName }
+  /** A row whose key is null or empty. It may be looked at until more rows arrive. */
+  | { readonly step: 'unusable'; readonly side: SideName; readonly row: Buffer }
   /** All rows of one key, where they are not the same. They may be looked at until more rows arrive. */
   | {
       readonly step: 'rows';
@@ -52,7 +52,8 @@ export class FrameCompare {
     if (keys > 0) return { step: 'equal', keys };
     for (const stream of [source, downstream]) {
       if (!stream.hasRow && !stream.ended) return { step: 'more', side: stream.side };
-      if (stream.hasRow && stream.takeUnusable()) return { step: 'unusable', side: stream.side };
+      const row = stream.hasRow ? stream.takeUnusable() : undefined;
+      if (row !== undefined) return { step: 'unusable', side: stream.side, row };
     }
     if (!source.hasRow && !downstream.hasRow) return { step: 'end' };
     return this.#nextKey(source, downstream);
@@ -138,17 +139,18 @@ class Stream {
   }
 
   /** Consumes the first row when its key cannot be used. Else checks it against the last usable one. */
-  takeUnusable(): boolean {
+  takeUnusable(): Buffer | undefined {
     const { bytes, start } = this.frames;
     if (Number.isNaN(this.#compare(bytes, start, bytes, start))) {
-      this.consume(frameLength(bytes, start));
-      return true;
+      const row = rowAt(bytes, start);
+      this.consume(row.length);
+      return row.subarray(FRAME_HEAD);
     }
     if (this.#before !== null) {
       if (!(this.#compare(bytes, start, this.#before, 0) > 0)) this.#fail(this.#before, 0, bytes, start);
       this.#before = null;
     }
-    return false;
+    return undefined;
   }
 
   /** The rows of the first key; undefined while more may come. */
