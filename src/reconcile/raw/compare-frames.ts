@@ -198,24 +198,26 @@ function rowAt(bytes: Buffer, at: number): Buffer {
 }
 
 const FIRST_STRIDE = 256;
+/** What is looked at again when it holds a difference. */
+const LONGEST_STRIDE = 16 * 1024;
 const SHORT = 64;
 
 /** How many bytes are the same from these two places on, at most `length`. */
 function equalPrefix(a: Buffer, at: number, b: Buffer, bt: number, length: number): number {
-  if (a.compare(b, bt, bt + length, at, at + length) === 0) return length;
+  const same = (from: number, to: number) => a.compare(b, bt + from, bt + to, at + from, at + to) === 0;
   let low = 0;
-  let high = length;
+  let stride = FIRST_STRIDE;
+  let high = Math.min(stride, length);
   // Gallops to a span that holds the first difference, then halves it.
-  for (let stride = FIRST_STRIDE; low + stride < length; stride *= 2) {
-    if (a.compare(b, bt + low, bt + low + stride, at + low, at + low + stride) !== 0) {
-      high = low + stride;
-      break;
-    }
-    low += stride;
+  while (same(low, high)) {
+    if (high === length) return length;
+    low = high;
+    stride = Math.min(stride * 2, LONGEST_STRIDE);
+    high = Math.min(low + stride, length);
   }
   while (high - low > SHORT) {
     const middle = (low + high) >>> 1;
-    if (a.compare(b, bt + low, bt + middle, at + low, at + middle) === 0) low = middle;
+    if (same(low, middle)) low = middle;
     else high = middle;
   }
   while (low < high && a[at + low] === b[bt + low]) low += 1;
