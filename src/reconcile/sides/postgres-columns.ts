@@ -1,6 +1,7 @@
 import type { ValueType } from '../record.ts';
 import type { Snapshot } from './postgres-session.ts';
-import { quoteIdentifier, type Relation, select } from './postgres-sql.ts';
+import { quoteIdentifier } from './postgres-sql.ts';
+import { type Relation, select } from './relation.ts';
 
 export interface Column {
   readonly name: string;

@@ -3,7 +3,8 @@ import type { Places } from './mapping.ts';
 import type { Shape } from './postgres.ts';
 import { OID } from './postgres-columns.ts';
 import type { Row, Snapshot } from './postgres-session.ts';
-import { quoteIdentifier, type Relation, select } from './postgres-sql.ts';
+import { quoteIdentifier } from './postgres-sql.ts';
+import { type Relation, select } from './relation.ts';
 
 interface Described {
   readonly relation: Relation;
@@ -35,7 +36,12 @@ export async function describePostgres(
   if (!filled) await countNulls(snapshot, side, findings);
   if (!unique) await countRepeats(snapshot, side, findings);
   await noteRights(snapshot, table, findings);
-  const text = select(relation, shape.reader.columns.map(quoteIdentifier), [], `limit ${SAMPLES}`);
+  const text = select(
+    relation,
+    shape.reader.columns.map(({ name }) => quoteIdentifier(name)),
+    [],
+    `limit ${SAMPLES}`,
+  );
   const { rows } = await snapshot.query(text);
   return { columns: uniqueByName(columns), ...findings, samples: rows.map(shape.reader.read) };
 }

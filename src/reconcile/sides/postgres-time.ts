@@ -1,8 +1,7 @@
-import { DateTime } from 'luxon';
-import { addMillis, type Instant, millisOf } from '../instant.ts';
 import type { Window } from '../record.ts';
 import { type Column, OID } from './postgres-columns.ts';
 import { quoteIdentifier } from './postgres-sql.ts';
+import { wallTimes } from './wall-times.ts';
 
 export interface WindowCondition {
   readonly text: string;
@@ -26,28 +25,4 @@ export function windowCondition(column: Column, window: Window, zone: string): W
     text: `${quoted} >= $1::timestamp and ${quoted} < $2::timestamp`,
     values: wallTimes(window, zone),
   };
-}
-
-const WEEK_MS = 7 * 86_400_000;
-
-/**
- * The earliest and the end of all wall times that a clock of the zone shows within the window. When clocks go back an
- * hour inside it, the wall time of its start is not the earliest one.
- */
-function wallTimes(window: Window, zone: string): [string, string] {
-  const offsets = [offsetAt(window.from, zone), offsetAt(window.to, zone)];
-  for (let at = addMillis(window.from, WEEK_MS); at < window.to; at = addMillis(at, WEEK_MS)) {
-    offsets.push(offsetAt(at, zone));
-  }
-  return [shifted(window.from, Math.min(...offsets)), shifted(window.to, Math.max(...offsets))];
-}
-
-function offsetAt(instant: Instant, zone: string): number {
-  return DateTime.fromMillis(Math.floor(millisOf(instant)), { zone }).offset;
-}
-
-function shifted(instant: Instant, minutes: number): string {
-  return addMillis(instant, minutes * 60_000)
-    .replace('T', ' ')
-    .replace('Z', '');
 }

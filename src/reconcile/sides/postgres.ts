@@ -2,23 +2,27 @@ import type { PostgresSideConfig } from '../../config/schema.ts';
 import type { Secret } from '../../config/secret.ts';
 import { isUsableKey } from '../key.ts';
 import { type Key, keyText, type SideRecord, type Window } from '../record.ts';
-import { type Side, type SideClock, type SideDescription, SideError } from '../side.ts';
+import type { Side, SideClock, SideDescription } from '../side.ts';
 import { type Places, placesOf, type SideContext } from './mapping.ts';
 import { readClock } from './postgres-clock.ts';
 import { type Column, type Columns, readColumns } from './postgres-columns.ts';
 import { describePostgres } from './postgres-describe.ts';
 import { type KeyColumn, keyColumnOf } from './postgres-key.ts';
-import { type RecordReader, recordReader } from './postgres-record.ts';
+import { POSTGRES_CELLS } from './postgres-record.ts';
 import { PostgresSession, type Snapshot } from './postgres-session.ts';
-import { quoteIdentifier, type Relation, relationOf, select } from './postgres-sql.ts';
+import { quoteIdentifier, quoteTable } from './postgres-sql.ts';
 import { windowCondition } from './postgres-time.ts';
+import { type RecordReader, recordReader } from './record-reader.ts';
+import { type Relation, select } from './relation.ts';
+import { batches, configuredRelation, misconfigured, zoneOfTime } from './sql-config.ts';
+import { isWithin } from './wall-times.ts';
 
 /** What the catalogue says about the configured columns; read once, then kept. */
 export interface Shape {
   readonly columns: Columns;
   readonly keys: readonly KeyColumn[];
   readonly time: { readonly column: Column; readonly zone: string } | null;
-  readonly reader: RecordReader;
+  readonly reader: RecordReader<Column, string>;
 }
 
 /**
@@ -50,7 +54,7 @@ class PostgresSide implements Side {
     this.ordered = this.canScan;
     this.#config = config;
     this.#context = context;
-    this.#relation = relation(config, this.#where);
+    this.#relation = configuredRelation(config, this.#where, quoteTable);
     this.#places = placesOf({ key: config.key ?? [], fields: config.fields ?? [] }, context, (name) => name);
     this.#session = new PostgresSession({
       url: config.url,
@@ -125,10 +129,15 @@ class PostgresSide implements Side {
     if (condition === undefined) {
       const found =
         time === null ? 'no time column is configured' : `${time.column.name} is ${time.column.native}`;
-      throw this.#misconfigured(`a window needs a column with a timestamp or date, but ${found}`);
+      throw misconfigured(this.#where, `a window needs a column with a timestamp or date, but ${found}`);
     }
     const order = `order by ${keys.map((key) => key.order).join(', ')}`;
-    const text = select(this.#relation, reader.columns.map(quoteIdentifier), [condition.text], order);
+    const text = select(
+      this.#relation,
+      reader.columns.map(({ name }) => quoteIdentifier(name)),
+      [condition.text],
+      order,
+    );
     await snapshot.query(`declare trueup_scan no scroll cursor for ${text}`, condition.values);
   }
 
@@ -139,7 +148,11 @@ class PostgresSide implements Side {
       keys.length === 1
         ? `${first?.lookup} = any (${parameters})`
         : `(${keys.map((key) => key.lookup).join(', ')}) in (select * from unnest(${parameters}))`;
-    return select(this.#relation, reader.columns.map(quoteIdentifier), [condition]);
+    return select(
+      this.#relation,
+      reader.columns.map(({ name }) => quoteIdentifier(name)),
+      [condition],
+    );
   }
 
   async #shapeFrom(snapshot: Snapshot): Promise<Shape> {
@@ -163,46 +176,30 @@ class PostgresSide implements Side {
     );
     const keys = keyPlaces.map(([name, place]) => {
       const key = keyColumnOf(name, this.#column(columns, place), this.#context.rules[name], columns.utf8);
-      if (typeof key === 'string') throw this.#misconfigured(key);
+      if (typeof key === 'string') throw misconfigured(this.#where, key);
       return key;
     });
     const time =
       timeName === undefined
         ? null
-        : { column: this.#column(columns, timeName), zone: this.#zoneOf(timeName) };
+        : {
+            column: this.#column(columns, timeName),
+            zone: zoneOfTime(timeName, this.#places, this.#context.rules),
+          };
     const fields = fieldPlaces.map(([name, place]) => ({ name, column: this.#column(columns, place) }));
     const { rules, keyNames } = this.#context;
-    return { columns, keys, time, reader: recordReader({ keys, time, fields, rules, keyNames }) };
+    return {
+      columns,
+      keys,
+      time,
+      reader: recordReader({ keys, time, fields, rules, keyNames }, POSTGRES_CELLS),
+    };
   }
 
   #column(columns: Columns, name: string): Column {
     const column = columns.byName.get(name);
-    if (column === undefined) throw this.#misconfigured(`there is no column ${name}`);
+    if (column === undefined) throw misconfigured(this.#where, `there is no column ${name}`);
     return column;
-  }
-
-  /** The zone of the time column's wall times: from the rule of a field that reads the same column, else UTC. */
-  #zoneOf(timeName: string): string {
-    const field = this.#places.fields.find(
-      ([name, place]) => place === timeName && this.#context.rules[name]?.zone !== undefined,
-    );
-    return this.#context.rules[field?.[0] ?? timeName]?.zone ?? 'UTC';
-  }
-
-  #misconfigured(message: string): SideError {
-    return new SideError('TRU_SIDE_MISCONFIGURED', this.#where, message, { transient: false });
-  }
-}
-
-function relation(config: PostgresSideConfig, where: string): Relation {
-  if ((config.table === undefined) === (config.query === undefined)) {
-    throw new SideError('TRU_SIDE_MISCONFIGURED', where, 'give either table or query', { transient: false });
-  }
-  try {
-    return relationOf(config);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new SideError('TRU_SIDE_MISCONFIGURED', where, message, { transient: false, cause: error });
   }
 }
 
@@ -229,13 +226,4 @@ function bindKeys(keys: readonly KeyColumn[], batch: readonly Key[]): string[][]
     for (const [i, part] of bound.entries()) columns[i]?.push(part ?? '');
   }
   return columns;
-}
-
-function* batches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
-}
-
-/** Records with an ambiguous wall time have no time; they may belong to the window, so they stay. */
-function isWithin(record: SideRecord, window: Window): boolean {
-  return record.time === null || (record.time >= window.from && record.time < window.to);
 }
