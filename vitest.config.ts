@@ -16,6 +16,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'main',
+          globalSetup: [...shared.globalSetup, 'test/support/mysql-setup.ts'],
           include: ['test/**/*.test.ts'],
           exclude: ['test/fault/**', 'test/e2e/**'],
         },

@@ -38,6 +38,7 @@ export const MEANINGS = {
     'for records that differ; of a list the first whose `when` holds is taken',
   'A reconciliation: repair.extra': 'for records that only the downstream has',
   'Side postgres: pageSize': 'records fetched or looked up at once',
+  'Side mysql: pageSize': 'records taken at once; of keys at most 1000 are looked up by one statement',
   'Side http: lookup.method': 'HTTP method',
   'Side http: lookup.path': 'path after the target’s address; values are percent-encoded',
   'Side http: lookup.body': 'JSON body; a string that is one placeholder becomes its value',

@@ -123,6 +123,17 @@ const postgresSide = z.strictObject({
   readLag: duration('how far this side can be behind its primary').prefault('0s'),
 });
 
+const mysqlSide = z.strictObject({
+  ...postgresSide.shape,
+  type: z.literal('mysql'),
+  url: secret('mysql:// or mariadb:// address of a user that can only read'),
+  table: z.string().optional().meta({ description: 'table or view, with its database if needed' }),
+  time: z
+    .string()
+    .optional()
+    .meta({ description: 'timestamp, datetime or date column that selects the window' }),
+});
+
 const httpCall = {
   method: z.enum(['GET', 'POST']).default('GET'),
   path: z.string().regex(/^\//, 'does not start with /; write a path such as /orders'),
@@ -162,7 +173,9 @@ const httpSide = z.strictObject({
   readLag: duration('how far answers can be behind the truth').prefault('0s'),
 });
 
-export const sideSchema = z.discriminatedUnion('type', [postgresSide, httpSide]).meta({ id: 'side' });
+export const sideSchema = z
+  .discriminatedUnion('type', [postgresSide, mysqlSide, httpSide])
+  .meta({ id: 'side' });
 
 // ------------------------------------------------------------------------------------------------------ rules
 
@@ -470,6 +483,7 @@ export type Reconciliation = z.output<typeof reconciliationSchema>;
 export type Target = z.output<typeof targetSchema>;
 export type SideConfig = z.output<typeof sideSchema>;
 export type PostgresSideConfig = z.output<typeof postgresSide>;
+export type MysqlSideConfig = z.output<typeof mysqlSide>;
 export type HttpSideConfig = z.output<typeof httpSide>;
 export type Rule = z.output<typeof ruleObject>;
 export type TypeName = z.output<typeof typeName>;

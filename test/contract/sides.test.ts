@@ -3,6 +3,7 @@ import pg from 'pg';
 import { configSchema, sideSchema } from '../../src/config/schema.ts';
 import { createSide } from '../../src/reconcile/sides/create.ts';
 import { createDatabase } from '../support/database.ts';
+import { createMysql } from '../support/mysql.ts';
 import { startOrdersApi } from '../support/orders-api.ts';
 import { sparePort } from '../support/spare-port.ts';
 import { describeSide, SIDE_CONTEXT, type SideFixture } from './describe-side.ts';
@@ -53,6 +54,38 @@ async function makePostgres(): Promise<SideFixture> {
   };
 }
 
+/** `collation` of the key: some sort by bytes and can use an index, most do not. */
+function makeMysql(collation: string) {
+  return async (): Promise<SideFixture> => {
+    const database = await createMysql();
+    const { admin } = database;
+    await admin.query(
+      `create table orders (order_no varchar(64) collate ${collation}, state varchar(20), amount decimal(20, 2),
+         paid_at timestamp(6) null, key (order_no), key (paid_at))`,
+    );
+    // A user as the README asks for: it may read and nothing else.
+    const reader = await database.user('select');
+    const nobody = await sparePort();
+    const open = (url: string) => {
+      const config = { type: 'mysql', url, table: 'orders', time: 'paid_at', pageSize: 10 };
+      return createSide(sideSchema.parse(config), { ...SIDE_CONTEXT, targets: {}, readGate });
+    };
+    return {
+      open: () => open(reader.url),
+      openUnreachable: () => open(`mysql://root:hunter2@127.0.0.1:${nobody}/test`),
+      async store(orders) {
+        await admin.query('truncate orders');
+        for (const order of orders) {
+          const paidAt = order.paid_at.replace('T', ' ').replace('Z', '');
+          const values = [order.order_no, order.state, order.amount, paidAt];
+          await admin.query('insert into orders values (?, ?, ?, ?)', values);
+        }
+      },
+      close: () => database.drop(),
+    };
+  };
+}
+
 /** HTTP sides differ in how they look up and how they page. */
 function makeHttp(lookup: object, paging: { query: object; next?: string; firstPage?: number }) {
   return async (): Promise<SideFixture> => {
@@ -92,6 +125,8 @@ function makeHttp(lookup: object, paging: { query: object; next?: string; firstP
 }
 
 describeSide('postgres', makePostgres);
+describeSide('mysql, keys that ignore case and blanks', makeMysql('utf8mb4_general_ci'));
+describeSide('mysql, keys that sort by bytes', makeMysql('utf8mb4_nopad_bin'));
 describeSide(
   'http, one key per call and numbered pages',
   makeHttp({ path: '/orders/{key}' }, { query: { page: '{page}' }, firstPage: 1 }),

@@ -9,8 +9,9 @@ import { start, trueup, trueupJson, up } from '../support/e2e-cli.ts';
 import { ordersConfig, writeConfig } from '../support/e2e-config.ts';
 import { createOrders, type OrdersDatabase, orders, startBookings } from '../support/e2e-orders.ts';
 import { startServer } from '../support/http-server.ts';
+import { onPath } from '../support/on-path.ts';
 import { redisUrl } from '../support/redis.ts';
-import { onPath, startRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { sparePort } from '../support/spare-port.ts';
 
 const stops: (() => Promise<void>)[] = [];

@@ -6,8 +6,9 @@ import pg from 'pg';
 import { expect, test } from 'vitest';
 import { createDatabase, createStore } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
+import { onPath } from '../support/on-path.ts';
 import { redisUrl } from '../support/redis.ts';
-import { onPath, startRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/wait.ts';
 
 test('a store has the migrated tables, a database is empty, and both can be dropped while in use', async () => {

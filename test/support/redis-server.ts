@@ -1,9 +1,7 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { installPackage, onPath } from './on-path.ts';
 import { sparePort } from './spare-port.ts';
 import { until } from './wait.ts';
 
@@ -12,8 +10,6 @@ export interface RedisServer {
   /** Ends it if it was started here. */
   stop(): Promise<void>;
 }
-
-const run = promisify(execFile);
 
 /**
  * A Redis for tests: the one in `TRUEUP_TEST_REDIS_URL`, else the one on port 6379 of this machine, else a
@@ -76,26 +72,5 @@ async function answers(url: string): Promise<boolean> {
 }
 
 async function installed(): Promise<string | undefined> {
-  if (process.getuid?.() !== 0 || (await onPath('apt-get')) === undefined) return undefined;
-  // Its package would start a server of its own: the tests want theirs alone.
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  const install = ['install', '-y', '--no-install-recommends', 'redis-server'];
-  await run('apt-get', ['update'], { env });
-  await run('apt-get', install, { env });
-  return onPath('redis-server');
-}
-
-/** Where a program is. Undefined when it is not installed. */
-export async function onPath(name: string): Promise<string | undefined> {
-  const { PATH = '' } = process.env;
-  for (const dir of PATH.split(delimiter)) {
-    const path = join(dir, name);
-    try {
-      await access(path);
-      return path;
-    } catch {
-      // Not in this directory: the next one.
-    }
-  }
-  return undefined;
+  return (await installPackage('redis-server')) ? onPath('redis-server') : undefined;
 }

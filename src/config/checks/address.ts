@@ -20,4 +20,5 @@ export function hasScheme(url: Secret, schemes: readonly string[]): boolean {
 
 export const HTTP = ['https', 'http'];
 export const POSTGRES = ['postgres', 'postgresql'];
+export const MYSQL = ['mysql', 'mariadb'];
 export const QUEUE = ['redis', 'rediss', ...POSTGRES];

@@ -36,8 +36,7 @@ function* durations(config: Config): Generator<readonly [Path, number | undefine
     yield [[...path, 'maxAge'], reconciliation.maxAge];
     for (const side of ['source', 'downstream'] as const) {
       const settings = reconciliation[side];
-      if (settings.type === 'postgres')
-        yield [[...path, side, 'statementTimeout'], settings.statementTimeout];
+      if (settings.type !== 'http') yield [[...path, side, 'statementTimeout'], settings.statementTimeout];
     }
     for (const kind of ['missing', 'mismatched', 'extra'] as const) {
       const written = reconciliation.repair[kind];

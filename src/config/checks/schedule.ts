@@ -59,15 +59,15 @@ function checkScanning(path: Path, reconciliation: Reconciliation): CrossProblem
   const { source, downstream, plan, repair } = reconciliation;
   const problems: CrossProblem[] = [];
   const need = (side: 'source' | 'downstream', why: string): void => {
-    const postgres = reconciliation[side].type === 'postgres';
+    const database = reconciliation[side].type !== 'http';
     problems.push({
       path: [...path, side],
-      predicate: `has no ${postgres ? 'time' : 'list'}, ${why}`,
-      hint: postgres
+      predicate: `has no ${database ? 'time' : 'list'}, ${why}`,
+      hint: database
         ? 'add time: the timestamp column that selects the window'
         : 'add list: the call that lists a window',
       reads: [
-        [...path, side, postgres ? 'time' : 'list'],
+        [...path, side, database ? 'time' : 'list'],
         [...path, side, 'type'],
       ],
     });

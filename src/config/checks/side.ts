@@ -1,18 +1,25 @@
 import type { CrossProblem } from '../cross-problem.ts';
 import { suggest } from '../nearest.ts';
 import type { Path } from '../path.ts';
-import type { Config, HttpSideConfig, PostgresSideConfig, Rule, SideConfig } from '../schema.ts';
-import { checkAddress, HTTP, hasScheme, POSTGRES } from './address.ts';
+import type {
+  Config,
+  HttpSideConfig,
+  MysqlSideConfig,
+  PostgresSideConfig,
+  Rule,
+  SideConfig,
+} from '../schema.ts';
+import { checkAddress, HTTP, hasScheme, MYSQL, POSTGRES } from './address.ts';
 import { placeholdersIn } from './placeholders.ts';
 
-/** The fields that are read of a side: what it maps; of a PostgreSQL side that maps none, what is compared. */
+/** The fields that are read of a side: what it maps; of a database that maps none, what is compared. */
 export function mappedFields(side: SideConfig, compare: Readonly<Record<string, Rule>>): readonly string[] {
   return side.fields === undefined ? Object.keys(compare) : namesOf(side.fields);
 }
 
 /** Without a time (and for HTTP a list) the records of a window cannot be found. */
 export function canScan(side: SideConfig): boolean {
-  return side.type === 'postgres' ? side.time !== undefined : side.list !== undefined;
+  return side.type === 'http' ? side.list !== undefined : side.time !== undefined;
 }
 
 export function checkSide(
@@ -21,7 +28,7 @@ export function checkSide(
   side: SideConfig,
   key: readonly string[],
 ): readonly CrossProblem[] {
-  const own = side.type === 'postgres' ? checkPostgres(path, side) : checkHttp(config, path, side, key);
+  const own = side.type === 'http' ? checkHttp(config, path, side, key) : checkDatabase(path, side);
   return [...own, ...checkKey(path, side, key)];
 }
 
@@ -49,8 +56,9 @@ function checkKey(path: Path, side: SideConfig, key: readonly string[]): CrossPr
   return [...absent, ...extra];
 }
 
-function checkPostgres(path: Path, side: PostgresSideConfig): CrossProblem[] {
-  const problems = checkAddress([...path, 'url'], side.url, POSTGRES);
+function checkDatabase(path: Path, side: PostgresSideConfig | MysqlSideConfig): CrossProblem[] {
+  const schemes = side.type === 'mysql' ? MYSQL : POSTGRES;
+  const problems = checkAddress([...path, 'url'], side.url, schemes);
   const reads = [
     [...path, 'table'],
     [...path, 'query'],

@@ -2,6 +2,7 @@ import type { SideConfig, Target } from '../../config/schema.ts';
 import { type ReadGate, type Side, SideError } from '../side.ts';
 import { createHttpSide } from './http.ts';
 import type { SideContext } from './mapping.ts';
+import { createMysqlSide } from './mysql.ts';
 import { createPostgresSide } from './postgres.ts';
 
 export interface CreateSideContext extends SideContext {
@@ -12,6 +13,7 @@ export interface CreateSideContext extends SideContext {
 /** Opens a side by its type. Throws `SideError` when the configuration cannot work. */
 export function createSide(config: SideConfig, context: CreateSideContext): Side {
   if (config.type === 'postgres') return createPostgresSide(config, context);
+  if (config.type === 'mysql') return createMysqlSide(config, context);
   const target = context.targets[config.target];
   if (target?.url === undefined) {
     const message = `the target ${config.target} is not configured or has no url`;
