@@ -51,7 +51,7 @@ function fromBytes(raw: Buffer, read: (text: string) => Value): Value {
 /** The shortest text that names a 32-bit float: `14.22035`, and not its 64-bit neighbour `14.22035026550293`. */
 function shortestFloat(text: string): string {
   const exact = Number(text);
-  for (let digits = 1; digits < 9; digits += 1) {
+  for (let digits = 1; digits <= 9; digits += 1) {
     const short = exact.toPrecision(digits);
     if (Math.fround(Number(short)) === exact) return short;
   }
