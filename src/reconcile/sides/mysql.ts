@@ -66,7 +66,7 @@ class MysqlSide implements Side {
   }
 
   async clock(signal: AbortSignal): Promise<SideClock> {
-    return this.#session.read(signal, (snapshot) => readClock(snapshot, this.#where));
+    return this.#session.read(signal, (snapshot) => readClock(snapshot, this.#where, signal));
   }
 
   async *scan(window: Window, signal: AbortSignal): AsyncGenerator<readonly SideRecord[]> {
