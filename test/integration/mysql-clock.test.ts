@@ -209,6 +209,11 @@ describe('a server whose defaults are all different', () => {
           signal,
         ),
       ).toHaveLength(5);
+      const settings = open({
+        table: undefined,
+        query: "select @@tx_isolation as k, timestamp'2026-11-30 12:30:00' as t",
+      });
+      expect((await scanAll(settings)).map(({ key }) => key)).toEqual([['REPEATABLE-READ']]);
     } finally {
       for (const [name, value] of Object.entries(before ?? {}))
         await own.admin.query(`set ${name.replace('@@global.', 'global ')} = ?`, [

@@ -202,7 +202,9 @@ describe('times of a MySQL side', () => {
     );
     await database.admin.query("set time_zone = '+00:00'");
     // The rule's zone is for times that have none.
-    const rules = { v: { type: 'instant', zone: 'Asia/Shanghai' } };
+    const rules = Object.fromEntries(
+      ['v', 't'].map((name) => [name, { type: 'instant', zone: 'Asia/Shanghai' }]),
+    );
     expect(await scanAll(open({ table: 'stamped', rules }))).toMatchObject([
       { time: at('12:30'), fields: { v: instant('2026-11-30T12:30:00.000000Z') } },
     ]);
