@@ -41,7 +41,15 @@ function open(options: SideOptions = {}): Side {
   return side;
 }
 
-const isOpen = async (side: Side) => (await side.clock(signal)).oldestOpen ?? undefined;
+/** The start of what is open, once something is. */
+const isOpen = async (side: Side) => {
+  const clock = await until('the transaction is seen', async () => {
+    const read = await side.clock(signal);
+    return read.oldestOpen === null ? undefined : { started: read.oldestOpen };
+  });
+  if (clock === undefined) throw new Error('until gives only what is there');
+  return clock.started;
+};
 const nothingOpen = (side: Side) =>
   until('nothing is open', async () => (await side.clock(signal)).oldestOpen === null);
 
@@ -52,7 +60,7 @@ describe('the clock of a MySQL side', () => {
     const before = Date.now();
     await writer.query('begin');
     await writer.query("insert into stamped values ('open', now(6))");
-    const started = await until('the transaction is seen', () => isOpen(side));
+    const started = await isOpen(side);
     // Whole seconds, cut.
     expect(millisOf(started)).toBeGreaterThan(before - 1100);
     expect(millisOf(started)).toBeLessThanOrEqual(Date.now());
@@ -80,7 +88,7 @@ describe('the clock of a MySQL side', () => {
     await own.admin.query('lock tables stamped write');
     const waiting = writer.query("insert into stamped values ('late', now(6))");
     try {
-      await until('the statement is seen', () => isOpen(side));
+      await isOpen(side);
     } finally {
       await own.admin.query('unlock tables');
       await waiting;
@@ -110,7 +118,7 @@ describe('the clock of a MySQL side', () => {
       await done;
       await reader.end();
     }
-    expect(await until('the transaction is seen', () => isOpen(side))).toBeDefined();
+    expect(await isOpen(side)).toBeDefined();
     await writer.query('rollback');
   });
 
@@ -120,7 +128,7 @@ describe('the clock of a MySQL side', () => {
       await gone.query(statement);
     for (const statement of ["xa end 'left'", "xa prepare 'left'"]) await gone.query(statement);
     await gone.end();
-    await until('the transaction is seen', () => isOpen(open()));
+    await isOpen(open());
     await own.admin.query("xa rollback 'left'");
     await nothingOpen(open());
   });
