@@ -103,6 +103,28 @@ describe('windows', () => {
   });
 });
 
+describe('MySQL sides', () => {
+  const sides = (url: string, more: string) => `version: 1
+reconciliations:
+  orders:
+    source: { type: mysql, url: '${url}', fields: [amount], ${more} }
+    downstream: { type: postgres, url: 'postgres://h/b', table: t, fields: [amount] }
+    key: [order_no]
+    compare: { amount: decimal }
+`;
+
+  it('read a table or a query, by a time, at a mysql:// or mariadb:// address', async () => {
+    for (const scheme of ['mysql', 'mariadb']) await load(sides(`${scheme}://h/a`, 'table: t, time: at'));
+    const none = await problemsOf(sides('postgres://h/a', 'statementTimeout: 0s'));
+    expect(none.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      'reconciliations.orders.source: has no time, so the records of a window cannot be found',
+      'reconciliations.orders.source: reads nothing',
+      'reconciliations.orders.source.url: is no mysql:// or mariadb:// address',
+      'reconciliations.orders.source.statementTimeout: is no time at all',
+    ]);
+  });
+});
+
 describe('PostgreSQL sides', () => {
   const sides = (source: string, more = '') => `version: 1
 reconciliations:
