@@ -163,6 +163,8 @@ export class Snapshot {
       this.#running = false;
       return result;
     } catch (error) {
+      // An answer, if a bad one: nothing runs any more.
+      if (!this.#released && !connection.failed) this.#running = false;
       this.#signal.throwIfAborted();
       throw toSideError(late ?? error, this.#options.where);
     } finally {
