@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { configJsonSchema } from '../../../src/config/json-schema.ts';
 
 const FILE = fileURLToPath(new URL('../../../config/trueup.schema.json', import.meta.url));
@@ -24,3 +25,42 @@ it('describes places, allows interpolation for shaped values and knows no other 
   expect(fromOutside.test(`\${env:PORT:-7070}`)).toBe(true);
   expect(fromOutside.test('7070')).toBe(false);
 });
+
+describe('descriptions', () => {
+  it('are there for each key, so that an editor and the reference page can show it', () => {
+    const schema = configJsonSchema();
+    expect(silentKeys(schema)).toEqual([]);
+    // The walk reaches the keys of groups, of maps, of lists and of forms.
+    const keys = [...keysOf(schema)].map(([path]) => path);
+    for (const end of ['.queue.tls.ca', '.answers.fatal', '.when.source', '.keyword', '.lookup.batch'])
+      expect(keys.some((path) => path.endsWith(end))).toBe(true);
+    expect(keys.length).toBeGreaterThan(150);
+  });
+
+  it('are missed where they are not', () => {
+    const planted = z.strictObject({
+      told: z.string().describe('a text'),
+      group: z.strictObject({ silent: z.string() }).describe('a group'),
+    });
+    expect(silentKeys(z.toJSONSchema(planted))).toEqual(['.group.silent']);
+  });
+});
+
+function silentKeys(schema: object): string[] {
+  return [...keysOf(schema)].filter(([, key]) => !key.description?.trim()).map(([path]) => path);
+}
+
+/** Every key of every group of a JSON Schema, with what describes it. */
+function* keysOf(node: unknown, path = ''): Generator<[string, { readonly description?: string }]> {
+  if (node === null || typeof node !== 'object') return;
+  for (const [keyword, inner] of Object.entries(node)) {
+    if (keyword === 'properties' || keyword === '$defs') {
+      for (const [key, schema] of Object.entries(inner)) {
+        const at = keyword === '$defs' ? `#${key}` : `${path}.${key}`;
+        // Zod's name for any JSON; a person never writes it.
+        if (!/^#(__schema\d+|fromOutside)$/.test(at)) yield [at, schema as object];
+        yield* keysOf(schema, at);
+      }
+    } else if (!['default', 'enum', 'const'].includes(keyword)) yield* keysOf(inner, path);
+  }
+}
