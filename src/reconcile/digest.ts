@@ -19,13 +19,27 @@ export function digestRecords(
 }
 
 function digestRecord(record: SideRecord, fields: readonly string[], key: string): Buffer {
-  const hmac = createHmac('sha256', key).update('record');
-  for (const field of fields) {
+  return createHmac('sha256', key).update('record').update(encodeRecord(record, fields)).digest();
+}
+
+/**
+ * The named fields of a record as bytes: for each its name, its type and its text, each after its length. Null has a
+ * type and no text. Records that differ in a named field never share these bytes.
+ */
+export function encodeRecord(record: SideRecord, fields: readonly string[]): Buffer {
+  const parts = fields.flatMap((field) => {
     const value: Value = record.fields[field] ?? { type: 'null' };
-    hmac.update(frame(field)).update(frame(value.type));
-    if (value.type !== 'null') hmac.update(frame(value.text));
-  }
-  return hmac.digest();
+    if (value.type === 'null') return [frame(field), frame('null')];
+    return [frame(field), frame(tagOf(value)), frame(value.text)];
+  });
+  return Buffer.concat(parts);
+}
+
+/** The scale is part of a value where a rule compares it. */
+function tagOf(value: Exclude<Value, { readonly type: 'null' }>): string {
+  return value.type !== 'undecided' && value.scale !== undefined
+    ? `${value.type} of scale ${value.scale}`
+    : value.type;
 }
 
 function frame(text: string): Buffer {

@@ -29,7 +29,7 @@ async function readSource(input: ReadInput, tally: Tally): Promise<void> {
       if (verdict.verdict !== 'match') {
         if (groups.get(text)?.judged === true && !tally.has(text)) tally.unmatch();
         tally.suspect(text, verdict);
-      } else if (!tally.has(text)) tally.match();
+      } else if (!tally.has(text)) tally.match(verdict.forgiven);
     }
     input.onProgress?.(tally.progress());
   }

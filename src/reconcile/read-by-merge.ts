@@ -42,7 +42,7 @@ export async function readByMerge(input: ReadInput, tally: Tally): Promise<void>
 
 function judgeBoth(event: MergeEvent, input: ReadInput, tally: Tally): void {
   const verdict = compareKey(event.key, event.source, event.downstream, input);
-  if (verdict.verdict === 'match') tally.match();
+  if (verdict.verdict === 'match') tally.match(verdict.forgiven);
   else tally.suspect(keyText(event.key), verdict);
 }
 
@@ -52,7 +52,7 @@ async function probeDownstream(events: readonly MergeEvent[], input: ReadInput, 
   const found = await input.downstream.lookup(keys, input.signal);
   const own = events.flatMap((event) => event.source);
   for (const [text, verdict] of comparePage(keys, own, found, input)) {
-    if (verdict.verdict === 'match') tally.match();
+    if (verdict.verdict === 'match') tally.match(verdict.forgiven);
     else tally.suspect(text, verdict);
   }
 }

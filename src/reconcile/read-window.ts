@@ -5,7 +5,7 @@ import { readByLookup } from './read-by-lookup.ts';
 import { readByMerge } from './read-by-merge.ts';
 import type { Finding, Window } from './record.ts';
 import type { Side } from './side.ts';
-import { type ReadCounts, Tally, type Undecided } from './tally.ts';
+import { type ForgivenCount, type ReadCounts, Tally, type Undecided } from './tally.ts';
 
 export type { ReadCounts, Undecided } from './tally.ts';
 
@@ -35,6 +35,8 @@ export interface ReadResult {
   readonly counts: ReadCounts;
   readonly suspects: readonly Finding[];
   readonly undecided: readonly Undecided[];
+  /** What only rules made equal, so that nothing is forgiven unseen. */
+  readonly forgiven: readonly ForgivenCount[];
   readonly plan: Plan;
 }
 

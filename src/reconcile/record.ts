@@ -9,15 +9,25 @@ export const VALUE_TYPES = [
   'boolean',
   'instant',
   'date',
+  'time',
   'uuid',
   'json',
   'bytes',
+  'array',
+  'set',
 ] as const;
 export type ValueType = (typeof VALUE_TYPES)[number];
 
 export type Value =
   | { readonly type: 'null' }
-  | { readonly type: ValueType; readonly text: string }
+  | {
+      readonly type: ValueType;
+      readonly text: string;
+      /** Digits after the point as the side wrote them; only where a rule compares them. */
+      readonly scale?: number;
+      /** True for a float of 32 bits: it says less about its number than one of 64. */
+      readonly single?: boolean;
+    }
   /** A cell that cannot be read fairly (ambiguous local time, unreadable number): it makes its record undecided. */
   | { readonly type: 'undecided'; readonly text: string; readonly reason: string };
 
@@ -26,6 +36,8 @@ export type Key = readonly string[];
 
 export interface SideRecord {
   readonly key: Key;
+  /** The key as it is stored, where a rule on a key field has folded `key` into another text. */
+  readonly storedKey?: Key;
   /** The side's own time of the record, where it has one. */
   readonly time: Instant | null;
   /** Every mapped field, canonical, before the compare rules. */
@@ -48,6 +60,13 @@ export interface FieldDifference {
   readonly rule: string;
 }
 
+/** A field whose values are not the same and that only its rule makes equal. */
+export interface Forgiven {
+  readonly field: string;
+  /** In the words of `docs/reference/rules.md`. */
+  readonly rule: string;
+}
+
 /** A difference as one look saw it. Digests are keyed and cover every compared field of all records of the key. */
 export interface Finding {
   readonly key: Key;
@@ -63,7 +82,12 @@ export interface Finding {
 
 /** What one look at one key says. */
 export type Verdict =
-  | { readonly verdict: 'match'; readonly sourceDigest: string | null }
+  | {
+      readonly verdict: 'match';
+      readonly sourceDigest: string | null;
+      /** Left out when the values are the same without any rule's help. */
+      readonly forgiven?: readonly Forgiven[];
+    }
   | { readonly verdict: 'differs'; readonly finding: Finding }
   | {
       readonly verdict: 'undecided';

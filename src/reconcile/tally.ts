@@ -2,7 +2,7 @@ import { EXIT, TrueupError } from '../error.ts';
 import { unusableReason } from './compare-records.ts';
 import type { SideName } from './diff.ts';
 import { UNUSABLE_KEY } from './key.ts';
-import type { Finding, Key, Verdict } from './record.ts';
+import type { Finding, Forgiven, Key, Verdict } from './record.ts';
 
 export interface ReadCounts {
   /** Records read in the source's window. */
@@ -19,6 +19,14 @@ export interface ReadCounts {
   readonly undecided: number;
 }
 
+/**
+ * How many of the matched keys match only by a rule, by field and rule. A key that a later page shows to be a duplicate
+ * is no match any more and may still be counted here.
+ */
+export interface ForgivenCount extends Forgiven {
+  readonly count: number;
+}
+
 export interface Undecided {
   readonly key: Key;
   readonly reason: string;
@@ -31,6 +39,7 @@ export class Tally {
   readonly #records = { source: 0, downstream: 0 };
   readonly #unusable = { source: 0, downstream: 0 };
   readonly #maxSuspects: number;
+  readonly #forgiven = new Map<string, ForgivenCount>();
   #matched = 0;
 
   constructor(maxSuspects: number) {
@@ -55,8 +64,12 @@ export class Tally {
     this.#matched -= 1;
   }
 
-  match(): void {
+  match(forgiven: readonly Forgiven[] = []): void {
     this.#matched += 1;
+    for (const { field, rule } of forgiven) {
+      const name = JSON.stringify([field, rule]);
+      this.#forgiven.set(name, { field, rule, count: (this.#forgiven.get(name)?.count ?? 0) + 1 });
+    }
   }
 
   /** Notes a verdict other than match. A later one replaces an earlier one: it saw more of the key's records. */
@@ -72,7 +85,12 @@ export class Tally {
     return { ...this.#records, suspects: this.#suspects.size };
   }
 
-  result(): { counts: ReadCounts; suspects: readonly Finding[]; undecided: readonly Undecided[] } {
+  result(): {
+    counts: ReadCounts;
+    suspects: readonly Finding[];
+    undecided: readonly Undecided[];
+    forgiven: readonly ForgivenCount[];
+  } {
     const kinds = { missing: 0, extra: 0, mismatched: 0, duplicate: 0 };
     for (const finding of this.#suspects.values()) kinds[finding.kind] += 1;
     const { source, downstream } = this.#unusable;
@@ -86,7 +104,8 @@ export class Tally {
       ...kinds,
       undecided: this.#undecided.size + source + downstream,
     };
-    return { counts, suspects: [...this.#suspects.values()], undecided };
+    const suspects = [...this.#suspects.values()];
+    return { counts, suspects, undecided, forgiven: [...this.#forgiven.values()] };
   }
 
   #giveUp(): never {

@@ -4,6 +4,7 @@ import { EXIT, TrueupError } from '../../error.ts';
 import { choosePlan } from '../../reconcile/read-window.ts';
 import { displayKey, type SideRecord } from '../../reconcile/record.ts';
 import { type Side, type SideDescription, SideError } from '../../reconcile/side.ts';
+import { unfairPairs } from '../../reconcile/value/unfair-pairs.ts';
 import { type Format, printLine, say } from '../output.ts';
 import { openSession } from '../session.ts';
 
@@ -51,7 +52,9 @@ export function registerCheck(program: Command): void {
             source: pair.source,
             downstream: pair.downstream,
           });
-          print(format, pair.name, plan, sides);
+          const [source, downstream] = sides.map(({ description }) => description?.columns ?? []);
+          const { compare, key } = pair.config;
+          print(format, pair.name, plan, sides, unfairPairs(source ?? [], downstream ?? [], compare, key));
           worst = Math.max(worst, ...sides.map(exitOf));
         }
       } finally {
@@ -87,13 +90,15 @@ function print(
   name: string,
   plan: { name: string; why: string },
   sides: readonly SideReport[],
+  warnings: readonly string[],
 ): void {
   if (format !== 'table') {
-    printLine(JSON.stringify({ reconciliation: name, plan, sides }));
+    printLine(JSON.stringify({ reconciliation: name, plan, sides, warnings }));
     return;
   }
   printLine(`\n${name}`);
   printLine(`  plan: ${plan.name} (${plan.why})`);
+  for (const warning of warnings) printLine(`  warning: ${warning}`);
   for (const { side, description, error } of sides) {
     if (description === null) {
       printLine(`  ${side}: ${error}`);

@@ -1,7 +1,7 @@
 import { isInstant } from '../instant.ts';
 import { type JsonPointer, parsePointer, pointTo } from '../json-pointer.ts';
 import type { SideRecord, Value } from '../record.ts';
-import { canonicalise, typeOfJson } from '../value/canonicalise.ts';
+import { canonicalise, readingBy, typeOfJson } from '../value/canonicalise.ts';
 import type { JsonNode } from '../value/lossless-json.ts';
 import type { Places, SideContext } from './mapping.ts';
 
@@ -28,7 +28,7 @@ export function jsonRecordReader(
     const found = pointTo(node, pointer);
     if (found === undefined) return { type: 'null' };
     const rule = context.rules[name];
-    return canonicalise(found, rule?.type ?? typeOfJson(found), { zone: rule?.zone });
+    return canonicalise(found, rule?.type ?? typeOfJson(found), readingBy(rule));
   };
 
   function read(node: JsonNode): SideRecord | string {

@@ -3,6 +3,7 @@ import { type Instant, isInstant } from '../instant.ts';
 import type { ValueType } from '../record.ts';
 import { canonicalDate } from '../value/date.ts';
 import { localTimeOf } from '../value/instant.ts';
+import { foldsKey, WHITE_SPACE } from '../value/text.ts';
 import { type Column, OID } from './postgres-columns.ts';
 import { quoteIdentifier } from './postgres-sql.ts';
 
@@ -36,7 +37,14 @@ export function keyColumnOf(
   if (column.type === 'float' || column.type === 'json') {
     return `key part ${name}: a column of type ${column.native} cannot identify records`;
   }
-  const reading = readingOf(column, type, rule?.zone ?? 'UTC', utf8);
+  const folding = rule !== undefined && foldsKey(rule) ? rule : undefined;
+  if (folding !== undefined && (type !== 'text' || !utf8)) {
+    return `key part ${name}: only texts of a UTF-8 database can be padded, trimmed or compared without case`;
+  }
+  const reading =
+    folding === undefined
+      ? readingOf(column, type, rule?.zone ?? 'UTC', utf8)
+      : asText(foldedText(column, folding), utf8);
   if (reading === undefined) {
     return `key part ${name} is to be read as ${type}, but its column is ${column.native}; leave the type out, or use a view with a column of that type`;
   }
@@ -114,6 +122,15 @@ function textReading(column: Column, quoted: string, utf8: boolean): Reading {
     return { lookup: quoted, cast: 'bpchar', order: byBytes(`${quoted}::text`, utf8), bind: withoutNul };
   }
   return asText(`${quoted}::text`, utf8);
+}
+
+/** `foldKey` in SQL: the same text for every text, whatever collation or locale the database has. */
+function foldedText(column: Column, rule: Rule): string {
+  let text = `${quoteIdentifier(column.name)}::text`;
+  if (rule.padded) text = `rtrim(${text}, ' ')`;
+  if (rule.trim) text = `btrim(${text}, '${WHITE_SPACE}')`;
+  if (!rule.ignoreCase) return text;
+  return `translate(${text}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')`;
 }
 
 function asText(expression: string, utf8: boolean): Reading {

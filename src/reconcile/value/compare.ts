@@ -1,45 +1,47 @@
 import type { Rule } from '../../config/schema.ts';
 import type { Value } from '../record.ts';
-import { canonicalDecimal, type Decimal, decimalOf, isWithin } from './decimal.ts';
-import { cutTo, microsOf } from './instant.ts';
+import { orderFree } from './array.ts';
+import { withoutZeros } from './bytes.ts';
+import { areNumbers, compareNumbers } from './compare-numbers.ts';
+import { compareTimes, isTime } from './compare-times.ts';
+import { type Beside, type Comparison, different, forgiven, same, type Typed } from './comparison.ts';
+import { readJsonText } from './json.ts';
+import { type RulePart, ruleName, rulePart } from './rule-name.ts';
 import { foldText, textRuleName } from './text.ts';
 
-export type Comparison =
-  | {
-      readonly equal: boolean;
-      /** Short stable name of the rule that decided, listed in `docs/reference/rules.md`. */
-      readonly rule: string;
-      /** True when the values are not the same and only the rule makes them equal. */
-      readonly forgiven: boolean;
-    }
-  /** One of the cells cannot be read fairly, so nothing can be said. */
-  | { readonly undecided: string };
-
-type Typed = Extract<Value, { readonly text: string; readonly reason?: never }>;
-
-/** Numbers compare by what they are worth, whichever of these types their side gave them. */
-const NUMERIC: ReadonlySet<string> = new Set(['integer', 'decimal', 'float']);
+export type { Beside, Comparison } from './comparison.ts';
 
 /**
- * Compares two canonical values under a field's rule. Null equals only null: not `''`, not the text `NULL`. Values of
- * different types differ under the rule `type`, except numbers, and except where a value map says what means what.
+ * Compares two canonical values under a field's rule. Null equals only null: not `''`, not the text `NULL`, unless a
+ * rule says so by name. Values of different types differ under the rule `type`, except numbers, and except where a
+ * value map says what means what.
  */
-export function compareValues(source: Value, downstream: Value, rule: Rule): Comparison {
-  if (rule.ignore) return { equal: true, rule: 'ignored', forgiven: false };
+export function compareValues(source: Value, downstream: Value, rule: Rule, beside: Beside = {}): Comparison {
+  if (rule.ignore) return same(rulePart('ignored'));
   if (source.type === 'undecided') return { undecided: `source ${source.reason}` };
   if (downstream.type === 'undecided') return { undecided: `downstream ${downstream.reason}` };
-  if (source.type === 'null' || downstream.type === 'null') {
-    return { equal: source.type === downstream.type, rule: 'null', forgiven: false };
-  }
+  if (source.type === 'null') return compareNull(downstream, rule);
+  if (downstream.type === 'null') return compareNull(source, rule);
   const mapped = compareByMap(source, downstream, rule);
   if (mapped !== undefined) return mapped;
-  if (NUMERIC.has(source.type) && NUMERIC.has(downstream.type)) {
-    return compareNumbers(source, downstream, rule);
+  if (areNumbers(source, downstream)) return compareNumbers(source, downstream, rule, beside);
+  const { type } = source;
+  if (type !== downstream.type) return different(rulePart('type'));
+  if (isTime(type)) return compareTimes(source, downstream, type, rule);
+  return compareFolded(source, downstream, rule);
+}
+
+const INFINITE = /^(?:NaN|-?[Ii]nfinity)$/;
+const MAY_BE_INFINITE: ReadonlySet<string> = new Set(['decimal', 'float', 'instant', 'date']);
+
+/** One side is null. */
+function compareNull(other: Exclude<Value, { type: 'undecided' }>, rule: Rule): Comparison {
+  if (other.type === 'null') return same(rulePart('null'));
+  if (rule.emptyIsNull && other.type === 'text' && foldText(other.text, rule) === '') {
+    return forgiven(rulePart('emptyIsNull'));
   }
-  if (source.type !== downstream.type) return { equal: false, rule: 'type', forgiven: false };
-  if (source.type === 'instant') return compareInstants(source.text, downstream.text, rule);
-  if (source.type === 'text') return compareTexts(source.text, downstream.text, rule);
-  return exactly(source, downstream, source.type);
+  if (!MAY_BE_INFINITE.has(other.type) || !INFINITE.test(other.text)) return different(rulePart('null'));
+  return rule.infiniteIsNull ? forgiven(rulePart('infiniteIsNull')) : different(rulePart('unrepresentable'));
 }
 
 /** A mapped source value means its counterpart and nothing else, not even itself. */
@@ -49,47 +51,38 @@ function compareByMap(source: Typed, downstream: Typed, rule: Rule): Comparison 
   const spelling = [source.text, foldText(source.text, rule)].find((text) => Object.hasOwn(map, text));
   const meant = spelling === undefined ? undefined : map[spelling];
   if (meant === undefined) return undefined;
-  const equal = foldText(downstream.text, rule) === foldText(meant, rule);
-  return { equal, rule: 'value map', forgiven: equal && downstream.text !== source.text };
+  const name = rulePart('valueMap');
+  if (foldText(downstream.text, rule) !== foldText(meant, rule)) return different(name);
+  return downstream.text === source.text ? same(name) : forgiven(name);
 }
 
-function compareNumbers(source: Typed, downstream: Typed, rule: Rule): Comparison {
-  const name = source.type === downstream.type ? source.type : 'decimal';
-  const [a, b] = [canonicalDecimal(source.text), canonicalDecimal(downstream.text)];
-  if (a === b) return { equal: true, rule: name, forgiven: false };
-  if (rule.tolerance === undefined) return { equal: false, rule: name, forgiven: false };
-  const equal = withinTolerance(decimalOf(a ?? ''), decimalOf(b ?? ''), decimalOf(rule.tolerance));
-  return { equal, rule: `${name} tolerance ${rule.tolerance}`, forgiven: equal };
+/** Values of one type that a rule may bring to another form before they are compared. */
+function compareFolded(source: Typed, downstream: Typed, rule: Rule): Comparison {
+  const { name, fold } = folding(source.type as RulePart, rule);
+  if (source.text === downstream.text) return same(name);
+  return fold(source.text) === fold(downstream.text) ? forgiven(name) : different(name);
 }
 
-/** NaN, infinities and numbers too large to expand have no difference that a tolerance could forgive. */
-function withinTolerance(
-  a: Decimal | undefined,
-  b: Decimal | undefined,
-  tolerance: Decimal | undefined,
-): boolean {
-  return a !== undefined && b !== undefined && tolerance !== undefined && isWithin(a, b, tolerance);
+function folding(type: RulePart, rule: Rule): { name: string; fold: (text: string) => string } {
+  const name = rulePart(type);
+  if (type === 'text') return { name: textRuleName(rule), fold: (text) => foldText(text, rule) };
+  if (type === 'bytes' && rule.padded) {
+    return { name: ruleName(name, rulePart('padded')), fold: withoutZeros };
+  }
+  if (type === 'json' && rule.numbers === 'float') {
+    return { name: ruleName(name, rulePart('jsonFloats')), fold: withFloats };
+  }
+  if (type === 'set') {
+    const { repeats = 'count' } = rule;
+    return {
+      name: ruleName(name, repeats === 'ignore' && rulePart('repeats')),
+      fold: (text) => orderFree(text, repeats),
+    };
+  }
+  return { name, fold: (text) => text };
 }
 
-function compareInstants(source: string, downstream: string, rule: Rule): Comparison {
-  const name = rule.precision === undefined ? 'instant' : `instant to the ${rule.precision}`;
-  const [a, b] =
-    rule.precision === undefined
-      ? [source, downstream]
-      : [cutTo(source, rule.precision), cutTo(downstream, rule.precision)];
-  if (a === b) return { equal: true, rule: name, forgiven: source !== downstream };
-  if (rule.within === undefined) return { equal: false, rule: name, forgiven: false };
-  const [x, y] = [microsOf(a), microsOf(b)];
-  const equal =
-    x !== undefined && y !== undefined && (x < y ? y - x : x - y) <= BigInt(Math.round(rule.within * 1000));
-  return { equal, rule: `${name} within ${rule.within}ms`, forgiven: equal };
-}
-
-function compareTexts(source: string, downstream: string, rule: Rule): Comparison {
-  const equal = source === downstream || foldText(source, rule) === foldText(downstream, rule);
-  return { equal, rule: textRuleName(rule), forgiven: equal && source !== downstream };
-}
-
-function exactly(source: Typed, downstream: Typed, name: string): Comparison {
-  return { equal: source.text === downstream.text, rule: name, forgiven: false };
+function withFloats(json: string): string {
+  const read = readJsonText(json, 'float');
+  return 'text' in read ? read.text : json;
 }

@@ -56,6 +56,48 @@ export function decimalOf(canonical: string): Decimal | undefined {
   return power >= 0 ? { units: units * 10n ** BigInt(power), scale: 0 } : { units, scale: -power };
 }
 
+/** The canonical text of an exact number. */
+export function textOf({ units, scale }: Decimal): string {
+  return canonicalDecimal(`${units}e${-scale}`) ?? '';
+}
+
+/** Digits after the point as they are written: 2 for `1.10`; `undefined` for `NaN` and the infinities. */
+export function writtenScale(text: string): number | undefined {
+  const parts = DECIMAL.exec(text);
+  if (!parts || canonicalDecimal(text) === undefined) return undefined;
+  const [, , , fraction = '', exponent = '0'] = parts;
+  return Math.max(0, fraction.length - Number(exponent));
+}
+
+/** True for `NaN` and the infinities, which are no numbers to count with. */
+export function isSpecial(canonical: string): boolean {
+  return SPECIAL.test(canonical);
+}
+
+/** `value * 10^places`, exact: the point moves, nothing is multiplied. */
+export function shift({ units, scale }: Decimal, places: number): Decimal {
+  const moved = scale - places;
+  return moved >= 0 ? { units, scale: moved } : { units: units * 10n ** BigInt(-moved), scale: 0 };
+}
+
+export type Rounding = 'floor' | 'half-up' | 'half-even';
+
+/** Brings a number to `scale` digits. `half-up` takes a half away from zero, as money is rounded. */
+export function roundTo(value: Decimal, scale: number, rounding: Rounding): Decimal {
+  if (value.scale <= scale) return value;
+  return { units: divide(value.units, 10n ** BigInt(value.scale - scale), rounding), scale };
+}
+
+/** The whole number that `units / divisor` is rounded to; the divisor is positive. */
+export function divide(units: bigint, divisor: bigint, rounding: Rounding): bigint {
+  const rest = ((units % divisor) + divisor) % divisor;
+  const floor = (units - rest) / divisor;
+  if (rounding === 'floor' || rest * 2n < divisor) return floor;
+  if (rest * 2n > divisor) return floor + 1n;
+  if (rounding === 'half-up') return units < 0n ? floor : floor + 1n;
+  return floor % 2n === 0n ? floor : floor + 1n;
+}
+
 export function subtract(a: Decimal, b: Decimal): Decimal {
   const scale = Math.max(a.scale, b.scale);
   return { units: unitsAt(a, scale) - unitsAt(b, scale), scale };
@@ -63,10 +105,20 @@ export function subtract(a: Decimal, b: Decimal): Decimal {
 
 /** True when `|a - b| <= tolerance`. */
 export function isWithin(a: Decimal, b: Decimal, tolerance: Decimal): boolean {
-  const difference = subtract(a, b);
-  const scale = Math.max(difference.scale, tolerance.scale);
-  const units = unitsAt(difference, scale);
-  return (units < 0n ? -units : units) <= unitsAt(tolerance, scale);
+  const scale = Math.max(a.scale, b.scale, tolerance.scale);
+  return magnitude(unitsAt(a, scale) - unitsAt(b, scale)) <= unitsAt(tolerance, scale);
+}
+
+/** True when `|a - b|` is at most that many percent of the larger of both. */
+export function isWithinPercent(a: Decimal, b: Decimal, percent: Decimal): boolean {
+  const scale = Math.max(a.scale, b.scale);
+  const [x, y] = [unitsAt(a, scale), unitsAt(b, scale)];
+  const difference = magnitude(x - y) * 100n * 10n ** BigInt(percent.scale);
+  return [x, y].some((units) => difference <= magnitude(units) * percent.units);
+}
+
+function magnitude(units: bigint): bigint {
+  return units < 0n ? -units : units;
 }
 
 function unitsAt(decimal: Decimal, scale: number): bigint {

@@ -1,5 +1,6 @@
 import { DateTime, IANAZone } from 'luxon';
 import { type Instant, instantFromMillis, isInstant, parseInstant } from '../instant.ts';
+import { divide, type Rounding } from './decimal.ts';
 
 export type InstantReading =
   | { readonly text: string }
@@ -57,14 +58,12 @@ export function microsOf(canonical: string): bigint | undefined {
   return BigInt(seconds) * 1_000_000n + BigInt(canonical.slice(20, 26));
 }
 
-const KEPT_DIGITS = { second: 0, millisecond: 3, microsecond: 6 } as const;
-export type Precision = keyof typeof KEPT_DIGITS;
+const UNIT = { second: 1_000_000n, millisecond: 1000n, microsecond: 1n } as const;
+export type Precision = keyof typeof UNIT;
 
-/** Cuts (never rounds) to a precision: rounding would move a record over the edge of its second. */
-export function cutTo(canonical: string, precision: Precision): string {
-  if (!isInstant(canonical)) return canonical;
-  const digits = canonical.slice(20, 20 + KEPT_DIGITS[precision]).padEnd(6, '0');
-  return `${canonical.slice(0, 19)}.${digits}Z`;
+/** Brings microseconds to a precision. Cutting is the usual way: rounding moves a record over the edge of its second. */
+export function atPrecision(micros: bigint, precision: Precision, rounding: Rounding): bigint {
+  return divide(micros, UNIT[precision], rounding) * UNIT[precision];
 }
 
 /** The wall time of a zone at an instant, as PostgreSQL reads it into a `timestamp`. */
