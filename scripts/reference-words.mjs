@@ -37,7 +37,7 @@ export const SECTIONS = [
     'Rule',
     'compare.<field>',
     (root) => root.$defs.rule,
-    'How one field is compared. The short form is the type alone, or `ignore`.',
+    'How one field is compared. The short form is the type alone, or `ignore`. [Rules](rules.md) says what each does and what it is called in reports.',
   ],
   [
     'Repair',

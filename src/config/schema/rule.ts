@@ -33,7 +33,12 @@ const numbers = {
       'numbers: largest difference that is forgiven, such as "0.01", or "0.1%" of the larger number; or one for each currency; left out: none',
     ),
   currency: z
-    .union([currencyCode, z.strictObject({ field: z.string().min(1) })])
+    .union([
+      currencyCode,
+      z.strictObject({
+        field: z.string().min(1).describe('field whose text is the code, on one side or both'),
+      }),
+    ])
     .optional()
     .describe('integer, decimal: the currency of an amount, as a code or as the field that holds it'),
   minorUnits: z

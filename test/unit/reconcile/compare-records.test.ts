@@ -3,6 +3,7 @@ import { ruleSchema } from '../../../src/config/schema.ts';
 import { comparePage } from '../../../src/reconcile/compare-page.ts';
 import { compareKey } from '../../../src/reconcile/compare-records.ts';
 import { digestRecords } from '../../../src/reconcile/digest.ts';
+import type { SideRecord } from '../../../src/reconcile/record.ts';
 import { record } from '../../support/records.ts';
 
 const rules = {
@@ -74,6 +75,71 @@ describe('the verdict about a key', () => {
     expect(compareKey(key, [row('PAID', '1')], [], context)).toMatchObject({ verdict: 'undecided' });
   });
 
+  it('is undecided when only the rule on the key makes records of several keys one', () => {
+    const spelled = (stored: string) => ({ ...row('PAID', '1'), storedKey: [stored] });
+    const collided = compareKey(['bob'], [spelled('bob'), spelled('Bob')], [row('PAID', '1')], context);
+    expect(collided).toEqual({
+      verdict: 'undecided',
+      key: ['bob'],
+      reason: 'the rule on the key makes one of 2 keys of the source: "Bob", "bob"',
+      finding: null,
+    });
+    expect(compareKey(['bob'], [], [spelled('bob'), spelled('Bob')], context)).toMatchObject({
+      reason: expect.stringContaining('downstream'),
+    });
+    expect(compareKey(['bob'], [spelled('Bob'), spelled('Bob')], [], context)).toMatchObject({
+      finding: { kind: 'duplicate' },
+    });
+    expect(compareKey(['bob'], [spelled('Bob')], [spelled('bob')], context)).toMatchObject({
+      verdict: 'match',
+    });
+  });
+
+  it('names what only a rule makes equal', () => {
+    const loose = { ...context, rules: { ...rules, amount: ruleSchema.parse({ tolerance: '1' }) } };
+    expect(compareKey(['a'], [row('PAID', '1')], [row('PAID', '2')], loose)).toMatchObject({
+      verdict: 'match',
+      forgiven: [{ field: 'amount', rule: 'decimal, tolerance 1' }],
+    });
+    expect(compareKey(['a'], [row('PAID', '1')], [row('PAID', '1')], loose)).not.toHaveProperty('forgiven');
+  });
+
+  describe('of an amount by the currency of its record', () => {
+    const amount = ruleSchema.parse({ minorUnits: 'downstream', currency: { field: 'currency' } });
+    const money = { rules: { amount }, digestKey: 'k' };
+    const sum = (text: string, currency?: string) =>
+      record('a', {
+        amount: { type: 'decimal', text },
+        currency: currency === undefined ? { type: 'null' } : currency,
+      });
+    const judge = (a: SideRecord, b: SideRecord) => compareKey(['a'], [a], [b], money);
+
+    it('reads the code from whichever side has it, in any case', () => {
+      expect(judge(sum('1', 'usd'), sum('100', 'USD'))).toMatchObject({ verdict: 'match' });
+      expect(judge(sum('1'), sum('100', 'USD'))).toMatchObject({ verdict: 'match' });
+      expect(judge(sum('1', 'JPY'), sum('100'))).toMatchObject({ finding: { kind: 'mismatched' } });
+    });
+
+    it('is undecided when the sides contradict each other, or neither says it', () => {
+      expect(judge(sum('1', 'USD'), sum('100', 'EUR'))).toMatchObject({
+        verdict: 'undecided',
+        reason: 'amount: amounts in USD and in EUR',
+      });
+      expect(judge(sum('1'), sum('1'))).toMatchObject({
+        reason: 'amount: no side says the currency in currency',
+      });
+    });
+
+    it('has a digest that moves with the currency', () => {
+      const digest = (currency: string) => {
+        const verdict = judge(sum('1', currency), sum('7', currency));
+        return verdict.verdict === 'differs' ? verdict.finding.sourceDigest : null;
+      };
+      expect(digest('USD')).toMatch(/^[0-9a-f]{64}$/);
+      expect(digest('USD')).not.toBe(digest('EUR'));
+    });
+  });
+
   it('is refused when a compared field was not read', () => {
     const bare = record('a', { state: 'PAID' });
     expect(() => compareKey(['a'], [bare], [bare], context)).toThrow(/amount was not read/);
@@ -115,6 +181,11 @@ describe('a digest', () => {
     expect(of(record('1', { a: { type: 'null' }, b: '' }))).not.toBe(
       of(record('1', { a: '', b: { type: 'null' } })),
     );
+  });
+
+  it('sees the scale where a rule keeps it', () => {
+    const scaled = (scale: number) => record('1', { a: { type: 'decimal', text: '1.1', scale }, b: '' });
+    expect(of(scaled(1))).not.toBe(of(scaled(2)));
   });
 
   it('is of no use without the key', () => {

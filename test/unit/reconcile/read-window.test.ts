@@ -54,6 +54,23 @@ describe.each(['merge', 'lookup'] as const)('reading a window by %s', (plan) => 
     });
   });
 
+  it('counts the keys that match only by a rule, by field and rule', async () => {
+    const result = await read({
+      plan,
+      rules: { state: ruleSchema.parse({ type: 'text', ignoreCase: true, map: { DONE: 'paid' } }) },
+      ...sides(
+        [row('a', 'PAID'), row('b', 'PAID'), row('c', 'paid'), row('d', 'DONE'), row('e', 'PAID')],
+        [row('a', 'paid'), row('b', 'Paid'), row('c', 'paid'), row('d', 'paid'), row('e', 'NEW')],
+        { pageSize: 2 },
+      ),
+    });
+    expect(result.counts).toMatchObject({ matched: 4, mismatched: 1 });
+    expect(result.forgiven).toEqual([
+      { field: 'state', rule: 'text, ignoring case', count: 2 },
+      { field: 'state', rule: 'value map', count: 1 },
+    ]);
+  });
+
   it('does not call a record missing that is stamped just outside the window', async () => {
     const result = await read({
       plan,
