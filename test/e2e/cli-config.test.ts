@@ -178,6 +178,23 @@ describe('check', () => {
     expect(stdout).toMatch(/warning: id is numbered by this database/);
   });
 
+  it('warns of columns that cannot be compared fairly, and not once their rule says how', async () => {
+    await data.pool.query(
+      'create table if not exists worded as select order_no, amount::text as amount, updated_at from orders',
+    );
+    const worded = { ...postgres(data.url), table: 'worded' };
+    const pair = pairOf(postgres(data.url), worded).reconciliations.orders;
+    const withRule = (rule: unknown) =>
+      configFile({ version: 1, reconciliations: { orders: { ...pair, compare: { amount: rule } } } });
+    const unfair = await trueup(['check', '--config', await withRule({})]);
+    expect(unfair.code).toBe(0);
+    expect(unfair.stdout).toMatch(
+      /^ {2}warning: amount: the source is numeric\S* and the downstream text; /m,
+    );
+    const report = ['check', '--config', await withRule('decimal')];
+    expect(await trueupJson<Record<string, unknown>>(report)).toMatchObject({ warnings: [] });
+  });
+
   it('prints a side whole with --format json', async () => {
     const path = await configFile(pairOf(postgres(data.url), postgres(data.url)));
     const report = await trueupJson<Record<string, unknown>>(['check', '--config', path]);

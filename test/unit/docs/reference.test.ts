@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { stateTable } from '../../../src/compensate/state-table.ts';
+import { RULE_OPTIONS } from '../../../src/config/rule-options.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { VALUE_TYPES } from '../../../src/reconcile/record.ts';
+import { RULE_PARTS } from '../../../src/reconcile/value/rule-name.ts';
 import { helpOf, registeredCommands } from './commands.ts';
 import { exists, inlineCode, readPage, readText, sources, tableRows } from './markdown.ts';
 
@@ -57,6 +60,29 @@ describe('docs/reference/metrics.md', () => {
     const rows = tableRows(readPage('docs/reference/metrics.md')).filter(([name]) => name !== 'name');
     expect(registered.length).toBeGreaterThan(10);
     expect(rows.map(([name, type]) => `${name} ${type}`).toSorted()).toEqual(registered.toSorted());
+  });
+});
+
+describe('docs/reference/rules.md', () => {
+  const sections = readPage('docs/reference/rules.md').prose.split(/^## /m);
+  const firstCells = (title: string) => {
+    const prose = sections.find((section) => section.startsWith(title)) ?? '';
+    return tableRows({ ...readPage('docs/reference/rules.md'), prose }).map(([cell]) => cell);
+  };
+
+  it('has each part that names of rules are made of, and no other', () => {
+    expect(firstCells('Names of rules').slice(1)).toEqual([...RULE_PARTS]);
+  });
+
+  it('has each type, and no other', () => {
+    expect(firstCells('Types').slice(1)).toEqual([...VALUE_TYPES]);
+  });
+
+  it('speaks of options that exist', () => {
+    const options = sections.find((section) => section.startsWith('Options')) ?? '';
+    const named = [...options.matchAll(/\*\*`(\w+)`\*\*/g)].map(([, name = '']) => name);
+    expect(named.length).toBeGreaterThan(8);
+    expect([...RULE_OPTIONS, 'map']).toEqual(expect.arrayContaining(named));
   });
 });
 
