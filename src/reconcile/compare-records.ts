@@ -12,7 +12,7 @@ import {
   type SideRecord,
   type Verdict,
 } from './record.ts';
-import { type Beside, compareValues } from './value/compare.ts';
+import { areSame, type Beside, compareValues } from './value/compare.ts';
 
 export interface CompareContext {
   /** Rule per compared field. Both sides map every field that is named here. */
@@ -80,6 +80,7 @@ function compareFields(source: SideRecord, downstream: SideRecord, rules: Compar
     if (rule.ignore) continue;
     const a = readValue(source, field);
     const b = readValue(downstream, field);
+    if (areSame(a, b, rule)) continue;
     const comparison = compareValues(a, b, rule, besideOf(rule, source, downstream));
     if ('undecided' in comparison) undecided.push(`${field}: ${comparison.undecided}`);
     else if (!comparison.equal) {

@@ -208,6 +208,8 @@ describe('keys of a PostgreSQL side', () => {
     await expect(scan(open({ table: 'bad_keys', names: ['j'] }))).rejects.toMatchObject(refusal);
     const numbered = open({ table: 'bad_keys', names: ['s'], rules: { s: 'integer' } });
     await expect(numbered.lookup([['7']], signal)).rejects.toMatchObject(refusal);
+    const folded = open({ table: 'bad_keys', names: ['t'], rules: { t: { ignoreCase: true } } });
+    await expect(folded.lookup([['7']], signal)).rejects.toMatchObject(refusal);
   });
 });
 
@@ -226,7 +228,7 @@ describe('values of a PostgreSQL side', () => {
       fields: {
         n: { type: 'decimal', text: '90071992547409930.01' },
         b: { type: 'integer', text: '9007199254740993' },
-        f: { type: 'float', text: '0.1' },
+        f: { type: 'float', text: '0.1', single: true },
         j: { type: 'json', text: '{"a":12345678901234567890,"b":1.5}' },
       },
     });

@@ -58,7 +58,7 @@ function statementsOf(name: string, { columns, rows }: CaseTable): string[] {
 }
 
 /** The names before the types; commas also stand within `numeric(10,2)`. */
-export function columnNames(columns: string): readonly string[] {
+function columnNames(columns: string): readonly string[] {
   return columns
     .replace(/\([^)]*\)/g, '')
     .split(',')

@@ -95,24 +95,23 @@ function fromText(text: string, type: ValueType, options: CanonicalOptions): Val
     case 'array':
     case 'set':
       return fromElements(text, type, options);
-    default:
-      return fromReading(text, type, options);
+    case 'json':
+      return fromReading(text, type, readJsonText(text));
+    case 'instant':
+      return fromReading(text, type, canonicalInstant(text, options.zone));
+    case 'date':
+      return fromReading(text, type, readDate(text, options.zone));
+    case 'time':
+      return fromReading(text, type, canonicalTime(text));
   }
 }
 
 function fromReading(
-  text: string,
-  type: 'json' | 'instant' | 'date' | 'time',
-  { zone }: CanonicalOptions,
+  raw: string,
+  type: ValueType,
+  reading: { readonly text: string } | { readonly undecided: string },
 ): Value {
-  const readers = {
-    json: () => readJsonText(text),
-    instant: () => canonicalInstant(text, zone),
-    date: () => readDate(text, zone),
-    time: () => canonicalTime(text),
-  };
-  const found = readers[type]();
-  return 'text' in found ? { type, text: found.text } : undecided(text, found.undecided);
+  return 'text' in reading ? { type, text: reading.text } : undecided(raw, reading.undecided);
 }
 
 const NUMBERS = { integer: canonicalInteger, decimal: canonicalDecimal, float: canonicalFloat } as const;

@@ -31,6 +31,18 @@ export function compareValues(source: Value, downstream: Value, rule: Rule, besi
   return compareFolded(source, downstream, rule);
 }
 
+/**
+ * True when two values are the same and no rule could say otherwise: most are, and then nothing has to be named. A map or
+ * minor units give one text two meanings.
+ */
+export function areSame(source: Value, downstream: Value, rule: Rule): boolean {
+  if (source.type === 'null' || downstream.type === 'null') return source.type === downstream.type;
+  if (source.type === 'undecided' || downstream.type === 'undecided') return false;
+  const means = rule.map === undefined && rule.minorUnits === undefined;
+  const { type, text, scale } = source;
+  return means && type === downstream.type && text === downstream.text && scale === downstream.scale;
+}
+
 const INFINITE = /^(?:NaN|-?[Ii]nfinity)$/;
 const MAY_BE_INFINITE: ReadonlySet<string> = new Set(['decimal', 'float', 'instant', 'date']);
 
