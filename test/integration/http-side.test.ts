@@ -96,6 +96,27 @@ describe('a lookup over HTTP', () => {
     expect(server.requests).toMatchObject([{ url: '/v1/orders/a', headers: { 'x-token': 'hunter2' } }]);
   });
 
+  it('reads texts in the form that their rules declare, and JSON numbers as they are', async () => {
+    const body = '{"no":"a","sum":"1.560,50","fee":1.560,"hash":"AP8=","tags":["b",1.0],"left":1.10}';
+    const { side } = await open(answers(200, body), {
+      fields: { sum: '/sum', fee: '/fee', hash: '/hash', tags: '/tags', left: '/left' },
+      rules: {
+        sum: { type: 'decimal', format: '1.234,56' },
+        fee: { type: 'decimal', format: '1.234,56' },
+        hash: { type: 'bytes', encoding: 'base64' },
+        tags: 'set',
+        left: { type: 'decimal', scale: 'compare' },
+      },
+    });
+    expect((await side.lookup([['a']], signal))[0]?.fields).toEqual({
+      sum: { type: 'decimal', text: '1560.5' },
+      fee: { type: 'decimal', text: '1.56' },
+      hash: { type: 'bytes', text: '00ff' },
+      tags: { type: 'set', text: '["b","1"]' },
+      left: { type: 'decimal', text: '1.1', scale: 2 },
+    });
+  });
+
   it('sends nothing while the gate gives no slot', async () => {
     const readGate: ReadGate = { take: () => Promise.reject(new Error('on hold')) };
     const { side, server } = await open(answers(200, '{}'), { readGate });

@@ -1,7 +1,6 @@
 import { minorDigits } from '../../config/currency.ts';
 import type { Rule } from '../../config/schema.ts';
 import { type Beside, type Comparison, different, forgiven, same, type Typed } from './comparison.ts';
-
 import {
   canonicalDecimal,
   type Decimal,
@@ -19,6 +18,9 @@ import { type RulePart, ruleName, rulePart } from './rule-name.ts';
 /** Numbers compare by what they are worth, whichever of these types their side gave them. */
 const NUMERIC: ReadonlySet<string> = new Set(['integer', 'decimal', 'float']);
 
+/** Only a binary float has the second one. */
+const ZEROS: ReadonlySet<string> = new Set(['0', '-0']);
+
 export function areNumbers(source: Typed, downstream: Typed): boolean {
   return NUMERIC.has(source.type) && NUMERIC.has(downstream.type);
 }
@@ -34,8 +36,10 @@ export function compareNumbers(source: Typed, downstream: Typed, rule: Rule, bes
   if (rule.scale === 'compare' && source.scale !== downstream.scale) {
     return different(ruleName(rulePart(type), rulePart('scale')));
   }
-  const floats = compareFloats(source, downstream);
-  if (floats !== undefined) return floats;
+  if (ZEROS.has(source.text) && ZEROS.has(downstream.text) && source.text !== downstream.text) {
+    return forgiven(ruleName(rulePart(type), rulePart('minusZero')));
+  }
+  if (agreeAtSingle(source, downstream)) return forgiven(ruleName(rulePart('float'), rulePart('single')));
   if (rule.minorUnits !== undefined) return compareAmounts(source, downstream, rule, rule.minorUnits, beside);
   const [a, b] = [canonicalDecimal(source.text), canonicalDecimal(downstream.text)];
   const name = ruleName(rulePart(type), rule.scale === 'compare' && rulePart('scale'));
@@ -51,18 +55,11 @@ function compareSpecials(source: Typed, downstream: Typed, type: RulePart): Comp
   return different(rulePart('unrepresentable'));
 }
 
-/** What only binary floats need; `undefined` when nothing of it decides. */
-function compareFloats(source: Typed, downstream: Typed): Comparison | undefined {
-  if (source.type !== 'float' || downstream.type !== 'float' || source.text === downstream.text) {
-    return undefined;
-  }
-  const zeros = ['0', '-0'];
-  if (zeros.includes(source.text) && zeros.includes(downstream.text)) {
-    return forgiven(ruleName(rulePart('float'), rulePart('minusZero')));
-  }
+/** True for two floats that differ only beyond what the narrower of both can hold. */
+function agreeAtSingle(source: Typed, downstream: Typed): boolean {
+  if (source.type !== 'float' || downstream.type !== 'float' || source.text === downstream.text) return false;
   const narrow = source.single === true || downstream.single === true;
-  if (!narrow || !equalAtSingle(source.text, downstream.text)) return undefined;
-  return forgiven(ruleName(rulePart('float'), rulePart('single')));
+  return narrow && equalAtSingle(source.text, downstream.text);
 }
 
 /** One side counts cents, the other writes whole units with a point. The point is moved, nothing is multiplied. */

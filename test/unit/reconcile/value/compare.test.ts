@@ -263,6 +263,14 @@ describe('comparing values', () => {
     });
   });
 
+  it('names minus zero beside an exact zero too', () => {
+    expect(compareValues(value('float', '-0'), value('decimal', '0'), rule())).toEqual({
+      equal: true,
+      rule: 'decimal, minus zero is zero',
+      forgiven: true,
+    });
+  });
+
   it('calls other differences of type by their name', () => {
     expect(compareValues(value('integer', '5'), value('text', '5'), rule())).toMatchObject({
       equal: false,
